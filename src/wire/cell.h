@@ -1,0 +1,61 @@
+/* The messages between the supervisor and what runs in a cell on its behalf: init
+ * (pid 1, builds the cage from inside and reaps) and enter (becomes the program).
+ * Included by wire/msg.h.
+ *
+ *   trusts     the box trusts the supervisor; the supervisor trusts nothing here
+ */
+#pragma once
+
+#include "base/fault.h"
+#include "wire/settings.h"
+
+#include <stdint.h>
+
+#define CELL_PATH_MAX   RUNTIME_PATH_MAX
+#define CELL_MOUNTS_MAX 48
+
+/* First message to init. It is followed by `mounts` MOUNT messages. */
+struct msg_build {
+	uint32_t mounts;
+	uint32_t full_proc;
+	uint32_t landlock; /* unused by init; kept so that both sides log the same */
+	uint32_t reserved;
+};
+
+/* A detached mount, made by the supervisor, that init attaches at `path`. The first
+ * one is the root. */
+struct msg_mount {
+	char path[CELL_PATH_MAX];
+};
+
+/* init stands: the cage is complete, privileges are gone, it only reaps. */
+struct msg_built {
+	uint32_t reserved;
+};
+
+/* To enter: join the cell whose init is the pidfd that rides along, drop everything
+ * and wait for START. */
+struct msg_enter {
+	uint64_t degraded; /* LAYER_BIT()s that the operator allowed to be missing */
+	struct runtime runtime;
+};
+
+/* Become the program. fds: code, stdin, stdout, stderr. */
+struct msg_start {
+	uint64_t code_bytes;
+	uint64_t file_bytes;  /* RLIMIT_FSIZE */
+	uint64_t cpu_seconds; /* RLIMIT_CPU, a net below the supervisor's own watch */
+	uint32_t tasks;       /* RLIMIT_NPROC */
+	uint32_t reserved;
+};
+
+/* enter has dropped everything; what follows is execve(). Sent before START is
+ * awaited. */
+struct msg_entered {
+	uint32_t reserved;
+};
+
+/* init or enter could not do its work. */
+struct msg_broken {
+	struct fault fault;
+};

@@ -1,0 +1,164 @@
+/* Every message that may cross a trust boundary, one line each: who may send it
+ * to whom, its exact payload and how many descriptors ride along. A message that
+ * is not on this list cannot be sent.
+ *
+ *   runs in    every process
+ *   trusts     nothing that it reads; msg_admit() decides before anybody looks
+ */
+#pragma once
+
+#include "base/fault.h"
+#include "wire/limits.h"
+#include "wire/settings.h"
+#include "wire/verdict.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The config process has read file, environment and flags. */
+struct msg_config {
+	struct settings settings;
+};
+
+/* The config process refuses: the text is for the operator. */
+struct msg_config_bad {
+	struct fault fault;
+};
+
+/* To the front or the library, once, before anything else. */
+struct msg_hello {
+	struct settings settings;
+	uint64_t layers;             /* LAYER_BIT()s in force */
+	uint32_t cgroup_version;     /* of the memory controller: 1 or 2 */
+	uint32_t memory_counter;     /* enum memory_counter */
+	uint32_t core_pattern_piped; /* 1: a loud warning in /health and doctor */
+	uint32_t port; /* the port that is really served; 0 for a Unix socket or none */
+};
+
+/* What the supervisor can do now. Sent after HELLO and whenever it changes. */
+struct msg_health {
+	uint32_t ready; /* 1: SUBMIT is welcome */
+	uint32_t running;
+	struct fault why; /* when not ready */
+};
+
+/* Run this. fds: code (sealed memfd), stdin (read end), stdout, stderr (write ends of
+ * pipes). The answer is one RESULT or one REFUSED with the same `run`. */
+struct msg_submit {
+	uint64_t run; /* chosen by the sender, never used twice on one channel */
+	struct run_limits limits;
+	uint64_t code_bytes;
+	uint32_t allow_network;
+	uint32_t reserved; /* 0 */
+};
+
+struct msg_cancel {
+	uint64_t run;
+};
+
+/* The verdict of a run whose cell is empty. Numbers only. */
+struct msg_result {
+	uint64_t run;
+	uint32_t cause;                      /* enum run_cause */
+	int32_t wait_status;                 /* of the main process, as waitpid() gives it */
+	uint64_t wall_us;                    /* release to the death of the main process */
+	uint64_t setup_us;                   /* SUBMIT to release */
+	uint64_t teardown_us;                /* death of the main process to the empty cgroup */
+	uint64_t cpu_us, user_us, system_us; /* of the whole cell */
+	uint64_t throttled_us;               /* time that the CPU limit held it back */
+	uint64_t memory_peak_bytes;
+	uint32_t memory_counter; /* enum memory_counter */
+	uint32_t pids_peak;      /* 0: the kernel does not say */
+	uint64_t pids_refused;   /* forks that the pids limit refused */
+	uint64_t oom_kills;
+	uint64_t minor_faults, major_faults; /* of the main process and its awaited children */
+};
+
+/* The run never started: the code did not run. */
+struct msg_refused {
+	uint64_t run;
+	uint32_t retry; /* 1: try again later; 0: this is a failure of Glovebox */
+	uint32_t reserved;
+	struct fault fault;
+};
+
+/* To the front: finish what runs, take nothing new, exit when idle. */
+struct msg_drain {
+	uint64_t grace_us;
+};
+
+/* One row of `glovebox doctor`. */
+struct msg_layer {
+	uint32_t layer;    /* enum layer; LAYER_MAX: advice that belongs to no layer */
+	uint32_t in_force; /* 1 yes, 0 no */
+	struct fault why;  /* when not, or the advice */
+};
+
+struct msg_layers_end {
+	uint32_t would_start;
+	uint32_t reserved;
+};
+
+/* To a cell's init: everything it needs to build its side of the cage. fds: listed in
+ * wire/cell.h by count of mounts, so that this line carries the fixed ones only. */
+#include "wire/cell.h"
+
+/* clang-format off */
+/*        name        from         to           payload                 fds */
+#define MESSAGES(X)                                                                    \
+	X(CONFIG,     CONFIG,      SUPERVISOR, struct msg_config,      0)              \
+	X(CONFIG_BAD, CONFIG,      SUPERVISOR, struct msg_config_bad,  0)              \
+	X(HELLO,      SUPERVISOR,  CLIENT,     struct msg_hello,       0)              \
+	X(HEALTH,     SUPERVISOR,  CLIENT,     struct msg_health,      0)              \
+	X(SUBMIT,     CLIENT,      SUPERVISOR, struct msg_submit,      4)              \
+	X(CANCEL,     CLIENT,      SUPERVISOR, struct msg_cancel,      0)              \
+	X(RESULT,     SUPERVISOR,  CLIENT,     struct msg_result,      0)              \
+	X(REFUSED,    SUPERVISOR,  CLIENT,     struct msg_refused,     0)              \
+	X(DRAIN,      SUPERVISOR,  CLIENT,     struct msg_drain,       0)              \
+	X(LAYER,      SUPERVISOR,  CLIENT,     struct msg_layer,       0)              \
+	X(LAYERS_END, SUPERVISOR,  CLIENT,     struct msg_layers_end,  0)              \
+	X(BUILD,      SUPERVISOR,  BOX,        struct msg_build,       0)              \
+	X(MOUNT,      SUPERVISOR,  BOX,        struct msg_mount,       1)              \
+	X(BUILT,      BOX,         SUPERVISOR, struct msg_built,       0)              \
+	X(ENTER,      SUPERVISOR,  BOX,        struct msg_enter,       1)              \
+	X(START,      SUPERVISOR,  BOX,        struct msg_start,       4)              \
+	X(ENTERED,    BOX,         SUPERVISOR, struct msg_entered,     0)              \
+	X(BROKEN,     BOX,         SUPERVISOR, struct msg_broken,      0)
+/* clang-format on */
+
+/* CLIENT is the front, or libglovebox in the caller's process: neither is trusted. */
+enum role {
+	ROLE_CLIENT,
+	ROLE_SUPERVISOR,
+	ROLE_CONFIG,
+	ROLE_BOX
+};
+
+enum msg_type {
+	MSG_NONE,
+#define X(name, from, to, payload, fds) MSG_##name,
+	MESSAGES(X)
+#undef X
+	MSG_TYPE_MAX
+};
+
+#define MSG_FDS_MAX 4
+
+/* Any message's payload. */
+union msg_any {
+#define X(name, from, to, payload, fds) payload name;
+	MESSAGES(X)
+#undef X
+};
+
+/* May a `type` of `len` bytes with `nfds` descriptors come from `from` to `to`?
+ * NULL when it may; otherwise a constant text naming the broken rule, for the
+ * log line that goes with dropping that peer. */
+const char *msg_admit(enum role from, enum role to, uint32_t type, size_t len, unsigned nfds);
+
+/* The message's name in lower case, "unknown" outside the list. */
+const char *msg_name(uint32_t type);
+
+/* Its exact payload size; CHECKs the type. */
+size_t msg_size(enum msg_type type);
+unsigned msg_fds(enum msg_type type);

@@ -1,0 +1,152 @@
+#include "wire/settings.h"
+
+#include "wire/layer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define INET_LOOPBACK_FIRST 127
+
+static bool is_text(const char *text, size_t room)
+{
+	return memchr(text, '\0', room) != NULL;
+}
+
+static bool is_within(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value >= least && value <= most;
+}
+
+/* One predicate for each type of SETTINGS. */
+#define RULE_NUMBER(field, least, most)    is_within(s->field, least, most)
+#define RULE_SIZE(field, least, most)      RULE_NUMBER(field, least, most)
+#define RULE_COUNT(field, least, most)     RULE_NUMBER(field, least, most)
+#define RULE_DURATION(field, least, most)  RULE_NUMBER(field, least, most)
+#define RULE_CPUS(field, least, most)      RULE_NUMBER(field, least, most)
+#define RULE_BOOL(field, least, most)      RULE_NUMBER(field, least, most)
+#define RULE_LEVEL(field, least, most)     RULE_NUMBER(field, least, most)
+#define RULE_TEXT(field, least, most)      is_text(s->field, sizeof(s->field))
+#define RULE_LAYER_SET(field, least, most) ((s->field & ~LAYER_ALL) == 0)
+#define RULE_LISTEN(field, least, most)    listen_is_valid(&s->field)
+
+static bool listen_is_valid(const struct listen_address *a)
+{
+	if (a->port > UINT16_MAX)
+		return false;
+	if (a->kind == LISTEN_UNIX)
+		return is_text(a->path, sizeof(a->path)) && a->path[0] == '/';
+	return a->kind == LISTEN_INET || a->kind == LISTEN_INET6;
+}
+
+bool listen_is_local(const struct listen_address *a)
+{
+	static const uint8_t loopback6[16] = { [15] = 1 };
+
+	if (a->kind == LISTEN_UNIX)
+		return true;
+	if (a->kind == LISTEN_INET)
+		return a->ip[0] == INET_LOOPBACK_FIRST;
+	return a->kind == LISTEN_INET6 && memcmp(a->ip, loopback6, sizeof(loopback6)) == 0;
+}
+
+static const char *ranges_fault(const struct settings *s)
+{
+#define X(key, field, type, def, least, most, help) \
+	if (!RULE_##type(field, least, most))       \
+		return key " is out of range";
+	SETTINGS(X)
+#undef X
+	/* The list lets an operator write 0 for these; here they must be settled. */
+	if (s->max_runs == 0)
+		return "max-runs is not settled";
+	if (s->max.memory_bytes < LIMIT_MEMORY_MIN_BYTES)
+		return "max-memory is out of range";
+	if (s->max.cpu_milli < LIMIT_CPU_MIN_MILLI)
+		return "max-cpu is out of range";
+	if (s->def.cpu_time_us > LIMIT_TIMEOUT_MAX_US || s->max.cpu_time_us > LIMIT_TIMEOUT_MAX_US)
+		return "cpu_time is out of range";
+	if (s->uid_range_taken > 1)
+		return "uid_range_taken is neither 0 nor 1";
+	return NULL;
+}
+
+static const char *defaults_fault(const struct settings *s)
+{
+	if (s->def.timeout_us > s->max.timeout_us)
+		return "timeout is above max-timeout";
+	if (s->def.memory_bytes > s->max.memory_bytes)
+		return "memory is above max-memory";
+	if (s->def.cpu_milli > s->max.cpu_milli)
+		return "cpu is above max-cpu";
+	if (s->def.pids > s->max.pids)
+		return "pids is above max-pids";
+	return NULL;
+}
+
+static bool has_dot_dot(const char *path)
+{
+	for (const char *p = path; (p = strstr(p, "..")); p += 2)
+		if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0'))
+			return true;
+	return false;
+}
+
+static bool is_clean_path(const char *path)
+{
+	return path[0] == '/' && path[1] != '\0' && !strstr(path, "//") && !has_dot_dot(path);
+}
+
+static bool are_texts(const char (*texts)[RUNTIME_PATH_MAX], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_text(texts[i], RUNTIME_PATH_MAX))
+			return false;
+	return true;
+}
+
+static bool is_main_file(const char *name)
+{
+	return name[0] != '\0' && name[0] != '.' && !strchr(name, '/');
+}
+
+/* Paths that the supervisor opens on the host must not be able to climb, and none of
+ * the lists may be read past its end. */
+static const char *runtime_fault(const struct runtime *r)
+{
+	if (!is_text(r->name, sizeof(r->name)) || r->name[0] == '\0')
+		return "runtime: name is missing";
+	if (!is_text(r->version, sizeof(r->version)))
+		return "runtime: version is not terminated";
+	if (!is_text(r->main_file, sizeof(r->main_file)) || !is_main_file(r->main_file))
+		return "runtime: main-file is not a plain file name";
+	if (!are_texts(r->argv, RUNTIME_ARGV_MAX) || !are_texts(r->env, RUNTIME_ENV_MAX) ||
+		!are_texts(r->roots, RUNTIME_ROOTS_MAX))
+		return "runtime: a text is not terminated";
+	if (!is_clean_path(r->argv[0]))
+		return "runtime: argv does not begin with an absolute path";
+	for (size_t i = 0; i < RUNTIME_ENV_MAX && r->env[i][0]; i++)
+		if (r->env[i][0] == '=' || !strchr(r->env[i], '='))
+			return "runtime: an entry of env is not NAME=VALUE";
+	for (size_t i = 0; i < RUNTIME_ROOTS_MAX && r->roots[i][0]; i++)
+		if (!is_clean_path(r->roots[i] + (r->roots[i][0] == RUNTIME_OPTIONAL)))
+			return "runtime: an entry of roots is not an absolute path";
+	if (r->roots[0][0] == '\0')
+		return "runtime: roots is empty";
+	if (r->full_proc > 1 || r->reserved != 0)
+		return "runtime: a flag is neither 0 nor 1";
+	return NULL;
+}
+
+const char *settings_fault(const struct settings *s)
+{
+	const char *why = ranges_fault(s);
+
+	if (!why)
+		why = defaults_fault(s);
+	if (!why && !s->insecure && !listen_is_local(&s->listen))
+		why = "listen is beyond loopback and insecure is not set";
+	if (!why)
+		why = runtime_fault(&s->runtime);
+	return why;
+}

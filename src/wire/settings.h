@@ -1,0 +1,128 @@
+/* Everything the operator can set, checked and in fixed size. Made once at start by
+ * the confined config process; the supervisor checks every number again and keeps
+ * its own copy, so that nothing that the front says later can raise a ceiling.
+ *
+ * SETTINGS is the one list: a line is a key of the YAML file, the flag --KEY, the
+ * environment variable GLOVEBOX_KEY (upper case, '-' as '_') and a field here.
+ *
+ *   runs in    every process
+ */
+#pragma once
+
+#include "wire/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SETTING_TEXT_MAX 256
+
+/* clang-format off */
+/* Types: SIZE bytes ("64M", "2GiB"; plain numbers are bytes), COUNT, DURATION in
+ * microseconds ("1.5s", "200ms"; plain numbers are seconds), CPUS in thousandths ("0.5"),
+ * BOOL ("true", "false"), TEXT, LAYER_SET (list of layer words), LISTEN, LEVEL.
+ *  key, field, type, default, least, most, help */
+#define SETTINGS(X)                                                                                        \
+	X("listen",            listen,          LISTEN,    "127.0.0.1:8000", 0, 0,                         \
+		"address to serve: ADDR:PORT, [ADDR6]:PORT or unix:PATH; port 0 takes any free one")       \
+	X("insecure",          insecure,        BOOL,      "false", 0, 1,                                  \
+		"listen beyond loopback although no keys are configured")                                  \
+	X("cgroup",            cgroup,          TEXT,      "", 0, 0,                                       \
+		"cgroup below which the cells live, as a path from the hierarchy's root; default: found")  \
+	X("uid-base",          uid_base,        COUNT,     "2000000", 65536, 4000000000,                   \
+		"first of the host uids that cells may use; 65,536 from here on must be free")             \
+	X("allow-degraded",    allow_degraded,  LAYER_SET, "", 0, 0,                                       \
+		"start although this layer of the cage cannot be had; may be repeated")                    \
+	X("max-runs",          max_runs,        COUNT,     "0", 0, 120,                                    \
+		"runs at the same time; 0 means two for each CPU, at least 4")                             \
+	X("max-queue",         max_queue,       COUNT,     "64", 0, 4096,                                  \
+		"requests that may wait for a run to end; one more is answered 503")                       \
+	X("timeout",           def.timeout_us,  DURATION,  "3s", LIMIT_TIMEOUT_MIN_US, LIMIT_TIMEOUT_MAX_US,  \
+		"default of timeout_seconds")                                                              \
+	X("memory",            def.memory_bytes, SIZE,     "64M", LIMIT_MEMORY_MIN_BYTES, LIMIT_MEMORY_MAX_BYTES, \
+		"default of memory_limit_mb")                                                              \
+	X("cpu",               def.cpu_milli,   CPUS,      "0.5", LIMIT_CPU_MIN_MILLI, LIMIT_CPU_MAX_MILLI,  \
+		"default of cpu_limit")                                                                    \
+	X("pids",              def.pids,        COUNT,     "32", LIMIT_PIDS_MIN, LIMIT_PIDS_MAX,           \
+		"default of pids_limit: the program's own processes and threads")                          \
+	X("max-timeout",       max.timeout_us,  DURATION,  "300s", LIMIT_TIMEOUT_MIN_US, LIMIT_TIMEOUT_MAX_US, \
+		"most that a request may ask for")                                                         \
+	X("max-memory",        max.memory_bytes, SIZE,     "0", 0, LIMIT_MEMORY_MAX_BYTES,                 \
+		"most that a request may ask for; 0: a quarter of the host's, at least 1 GiB where it has that") \
+	X("max-cpu",           max.cpu_milli,   CPUS,      "0", 0, LIMIT_CPU_MAX_MILLI,                    \
+		"most that a request may ask for; 0: all CPUs of the host")                                \
+	X("max-pids",          max.pids,        COUNT,     "512", LIMIT_PIDS_MIN, LIMIT_PIDS_MAX,          \
+		"most that a request may ask for")                                                         \
+	X("output-bytes",      output_bytes,    SIZE,      "1M", 1024, 67108864,                           \
+		"bytes kept of each output stream")                                                        \
+	X("body-bytes",        body_bytes,      SIZE,      "4M", 1024, 134217728,                          \
+		"largest request body")                                                                    \
+	X("code-bytes",        code_bytes,      SIZE,      "2M", 1, CODE_BYTES_MAX,                        \
+		"largest program")                                                                         \
+	X("workspace-inodes",  workspace_inodes, COUNT,    "4096", 16, 1048576,                            \
+		"files and directories that a run may make in /workspace")                                 \
+	X("max-connections",   max_connections, COUNT,     "1024", 1, 65536,                               \
+		"client connections at the same time")                                                     \
+	X("shutdown-grace",    shutdown_grace_us, DURATION, "30s", 0, LIMIT_TIMEOUT_MAX_US,                \
+		"time that running requests get at SIGTERM")                                               \
+	X("log-level",         log_level,       LEVEL,     "info", 0, 3,                                   \
+		"err, warn, info or debug")
+/* clang-format on */
+
+enum listen_kind {
+	LISTEN_INET,
+	LISTEN_INET6,
+	LISTEN_UNIX
+};
+
+struct listen_address {
+	uint32_t kind;  /* enum listen_kind */
+	uint32_t port;  /* host order; 0: any */
+	uint8_t ip[16]; /* network order; the first 4 for LISTEN_INET */
+	char path[108]; /* LISTEN_UNIX; terminated */
+};
+
+/* One runtime: how to start a language inside a cell, from runtimes/NAME/runtime.yaml. */
+#define RUNTIME_NAME_MAX  32
+#define RUNTIME_PATH_MAX  128
+#define RUNTIME_ROOTS_MAX 24
+#define RUNTIME_ARGV_MAX  8
+#define RUNTIME_ENV_MAX   16
+#define RUNTIME_OPTIONAL  '?' /* before an entry of roots: skipped where the host lacks it */
+
+struct runtime {
+	char name[RUNTIME_NAME_MAX];
+	char version[RUNTIME_NAME_MAX];   /* what the interpreter says of itself; "" when unknown */
+	char main_file[RUNTIME_PATH_MAX]; /* name of the program below /workspace, "main.py" */
+	char argv[RUNTIME_ARGV_MAX]
+		 [RUNTIME_PATH_MAX];                 /* argv[0] is the absolute path; "" ends it */
+	char env[RUNTIME_ENV_MAX][RUNTIME_PATH_MAX]; /* NAME=VALUE; "" ends it */
+	char roots[RUNTIME_ROOTS_MAX][RUNTIME_PATH_MAX]; /* host directories shown; "" ends it */
+	uint32_t full_proc; /* 1: meminfo, cpuinfo, stat… are visible; 0: subset=pid */
+	uint32_t reserved;  /* 0 */
+};
+
+struct settings {
+	struct listen_address listen;
+	uint32_t insecure;
+	uint32_t uid_base;
+	char cgroup[SETTING_TEXT_MAX];
+	uint64_t allow_degraded; /* LAYER_BIT()s */
+	uint32_t max_runs;       /* never 0 once settled */
+	uint32_t max_queue;
+	struct run_limits def, max;
+	uint64_t output_bytes, body_bytes, code_bytes;
+	uint32_t workspace_inodes;
+	uint32_t max_connections;
+	uint64_t shutdown_grace_us;
+	uint32_t log_level;
+	uint32_t uid_range_taken; /* 1: passwd, group or subuid name an id of the range */
+	struct runtime runtime;
+};
+
+/* The broken rule as a constant text ("max_runs out of range"), or NULL when every
+ * field is within its range, every text terminated, and no default is above its
+ * maximum. Used by the config process before sending and by the supervisor after. */
+const char *settings_fault(const struct settings *s) __attribute__((nonnull));
+
+/* Can nobody but processes of this host reach it? */
+bool listen_is_local(const struct listen_address *a) __attribute__((nonnull));
