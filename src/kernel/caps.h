@@ -1,0 +1,28 @@
+/* Capabilities: only ever fewer.
+ *
+ *   runs in    front, config process, box, supervisor
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct fault;
+
+#define CAPS_BIT(c) (UINT64_C(1) << (c))
+
+/* Make `keep` (CAPS_BIT()s) the permitted and effective set, and nothing the
+ * inheritable, ambient and bounding sets (bounding keeps `keep` too when `keep` is not
+ * empty). keep = 0 also locks the securebits: NOROOT, NO_SETUID_FIXUP, KEEP_CAPS off,
+ * NO_CAP_AMBIENT_RAISE. A capability in `keep` that the caller has not is -EPERM: see
+ * caps_permitted(). */
+int caps_keep_only(uint64_t keep, struct fault *f) __attribute__((nonnull));
+
+/* What the caller may keep; 0 when that cannot be told. */
+uint64_t caps_permitted(void);
+
+/* As for keep = 0, but in the two halves that must stand around a change of uid:
+ * caps_lock() needs CAP_SETPCAP (securebits, bounding set) and must come first: after it
+ * a change of uid leaves the capabilities alone. caps_clear() empties the rest and
+ * verifies all five sets by reading them back. */
+int caps_lock(struct fault *f) __attribute__((nonnull));
+int caps_clear(struct fault *f) __attribute__((nonnull));

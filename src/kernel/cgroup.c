@@ -1,0 +1,282 @@
+#include "kernel/cgroup.h"
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "base/own.h"
+#include "kernel/cgroup_internal.h"
+#include "kernel/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct cgroup_ops *cgroup_ops_of(const struct cgroup_tree *t, enum cgroup_controller c)
+{
+	CHECK(t->of[c] >= 0);
+	return t->h[t->of[c]].version == 2 ? &cgroup_v2_ops : &cgroup_v1_ops;
+}
+
+/* The leaf's directory in the hierarchy of controller `c`, -1 where there is none. */
+static int leaf_fd(const struct cgroup_tree *t, const struct cgroup *cg, enum cgroup_controller c)
+{
+	return t->of[c] < 0 ? -1 : cg->fd[t->of[c]];
+}
+
+void cgroup_clear(struct cgroup *cg)
+{
+	*cg = (struct cgroup){ .events_fd = -1, .oom_fd = -1 };
+	for (unsigned i = 0; i < CGROUP_HIERARCHIES_MAX; i++)
+		cg->fd[i] = -1;
+}
+
+static void close_all(struct cgroup *cg)
+{
+	for (unsigned i = 0; i < CGROUP_HIERARCHIES_MAX; i++)
+		drop_fd(&cg->fd[i]);
+	drop_fd(&cg->events_fd);
+	drop_fd(&cg->oom_fd);
+}
+
+static int make_dir(
+	const struct cgroup_hierarchy *h, const char *name, int *ret_fd, struct fault *f)
+{
+	int fd, r;
+
+	r = sys.mkdirat(h->dir_fd, name, 0755);
+	if (r < 0)
+		return fault_set(f, r, "mkdir in v%d hierarchy %s", h->version, h->mount);
+	fd = cgroup_open_dir(h->dir_fd, name);
+	if (fd < 0) {
+		(void)sys.unlinkat(h->dir_fd, name, AT_REMOVEDIR);
+		return fault_set(f, fd, "open in v%d hierarchy %s", h->version, h->mount);
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int build(const struct cgroup_tree *t, struct cgroup *cg, const struct cgroup_limits *lim,
+	struct fault *f)
+{
+	uint64_t populated;
+	int fd, r;
+
+	for (unsigned i = 0; i < t->count; i++) {
+		r = make_dir(&t->h[i], cg->name, &cg->fd[i], f);
+		if (r < 0)
+			return r;
+	}
+	cg->events_fd = sys.openat(cg->fd[0], "cgroup.events", O_RDONLY | O_CLOEXEC, 0);
+	if (cg->events_fd < 0)
+		return fault_set(f, cg->events_fd, "open cgroup.events");
+	/* A file that was never read polls as changed. */
+	r = cgroup_reread_key(cg->events_fd, "populated", &populated);
+	if (r < 0)
+		return fault_set(f, r, "read cgroup.events");
+
+	r = cgroup_set_limits(t, cg, lim, f);
+	if (r < 0)
+		return r;
+	fd = leaf_fd(t, cg, CGROUP_MEMORY);
+	return fd < 0 ? 0 : cgroup_ops_of(t, CGROUP_MEMORY)->open_oom(fd, &cg->oom_fd, f);
+}
+
+int cgroup_create(const struct cgroup_tree *t, const char *name, const struct cgroup_limits *lim,
+	struct cgroup *ret, struct fault *f)
+{
+	struct cgroup cg;
+	int r;
+
+	cgroup_clear(&cg);
+	if (snprintf(cg.name, sizeof(cg.name), "%s", name) >= (int)sizeof(cg.name))
+		return fault_set(f, -ENAMETOOLONG, "cgroup %s", name);
+	r = build(t, &cg, lim, f);
+	if (r < 0) {
+		/* Nothing ever ran in it, so that nothing can hold it. */
+		(void)cgroup_destroy(t, &cg);
+		close_all(&cg);
+		(void)fault_wrap(f, "cgroup %s", name);
+		return r;
+	}
+	*ret = cg;
+	return 0;
+}
+
+int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
+	const struct cgroup_limits *lim, struct fault *f)
+{
+	int fd, r;
+
+	/* Memory first: it is the one that can refuse a leaf that is in use. */
+	fd = leaf_fd(t, cg, CGROUP_MEMORY);
+	if (fd >= 0) {
+		r = cgroup_ops_of(t, CGROUP_MEMORY)
+			    ->limit_memory(fd, lim->memory_bytes, t->swap_accounting, f);
+		if (r < 0)
+			return r;
+	}
+	fd = leaf_fd(t, cg, CGROUP_CPU);
+	if (fd >= 0) {
+		r = cgroup_ops_of(t, CGROUP_CPU)->limit_cpu(fd, lim->cpu_milli, f);
+		if (r < 0)
+			return r;
+	}
+	fd = leaf_fd(t, cg, CGROUP_PIDS);
+	if (fd >= 0) {
+		r = cgroup_write_u64(fd, "pids.max", lim->pids);
+		if (r < 0)
+			return fault_set(f, r, "write pids.max");
+	}
+	return 0;
+}
+
+int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)
+{
+	int r;
+
+	for (unsigned i = 1; i < t->count; i++) {
+		r = cgroup_write_u64(cg->fd[i], "cgroup.procs", (uint64_t)pid);
+		if (r < 0)
+			return fault_set(f, r, "cgroup %s: join in %s", cg->name, t->h[i].mount);
+	}
+	return 0;
+}
+
+int cgroup_clone_fd(const struct cgroup *cg)
+{
+	return cg->fd[0];
+}
+
+int cgroup_kill(const struct cgroup *cg)
+{
+	return cgroup_write(cg->fd[0], "cgroup.kill", "1");
+}
+
+int cgroup_populated(const struct cgroup *cg)
+{
+	uint64_t populated;
+	int r = cgroup_reread_key(cg->events_fd, "populated", &populated);
+
+	if (r < 0)
+		return r;
+	return populated > 1 ? -EPROTO : (int)populated;
+}
+
+bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg)
+{
+	const struct cgroup_ops *ops;
+
+	if (cg->oom_fd < 0)
+		return false;
+	ops = cgroup_ops_of(t, CGROUP_MEMORY);
+	if (ops->oom_pending(cg->oom_fd))
+		cg->oom_seen = true;
+	return cg->oom_seen || ops->oom_kills(leaf_fd(t, cg, CGROUP_MEMORY)) > 0;
+}
+
+uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
+{
+	int fd = leaf_fd(t, cg, CGROUP_CPUACCT);
+	uint64_t value = 0;
+
+	if (fd < 0)
+		return 0;
+	if (t->h[t->of[CGROUP_CPUACCT]].version == 2)
+		return cgroup_read_key(fd, "cpu.stat", "usage_usec", &value) < 0 ? 0 : value;
+	return cgroup_read_u64(fd, "cpuacct.usage", &value) < 0 ? 0 : value / 1000;
+}
+
+/* User and system time apart. */
+static void read_cpu_split(const struct cgroup_tree *t, int fd, struct cgroup_usage *ret)
+{
+	if (t->h[t->of[CGROUP_CPUACCT]].version == 2) {
+		(void)cgroup_read_key(fd, "cpu.stat", "user_usec", &ret->user_us);
+		(void)cgroup_read_key(fd, "cpu.stat", "system_usec", &ret->system_us);
+		return;
+	}
+	(void)cgroup_read_u64(fd, "cpuacct.usage_user", &ret->user_us);
+	(void)cgroup_read_u64(fd, "cpuacct.usage_sys", &ret->system_us);
+	ret->user_us /= 1000;
+	ret->system_us /= 1000;
+}
+
+void cgroup_sample(const struct cgroup_tree *t, struct cgroup *cg)
+{
+	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
+	uint64_t used;
+
+	if (fd < 0 || cgroup_ops_of(t, CGROUP_MEMORY)->memory_used(fd, &used) < 0)
+		return;
+	if (used > cg->sampled_peak)
+		cg->sampled_peak = used;
+}
+
+static void read_memory(
+	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
+{
+	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
+	const struct cgroup_ops *ops;
+
+	if (fd < 0)
+		return;
+	ops = cgroup_ops_of(t, CGROUP_MEMORY);
+	ret->oom_kills = ops->oom_kills(fd);
+	if (ops->memory_peak(fd, &ret->memory_peak_bytes, &ret->memory_counter) == 0)
+		return;
+	ret->memory_peak_bytes = cg->sampled_peak;
+	ret->memory_counter = cg->sampled_peak ? MEMORY_COUNTER_SAMPLED : MEMORY_COUNTER_NONE;
+}
+
+void cgroup_read_usage(
+	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
+{
+	uint64_t peak = 0;
+	int fd;
+
+	*ret = (struct cgroup_usage){ .memory_counter = MEMORY_COUNTER_NONE };
+	read_memory(t, cg, ret);
+
+	fd = leaf_fd(t, cg, CGROUP_CPUACCT);
+	if (fd >= 0) {
+		ret->cpu_us = cgroup_cpu_us(t, cg);
+		read_cpu_split(t, fd, ret);
+	}
+	fd = leaf_fd(t, cg, CGROUP_CPU);
+	if (fd >= 0)
+		ret->throttled_us = cgroup_ops_of(t, CGROUP_CPU)->throttled_us(fd);
+	fd = leaf_fd(t, cg, CGROUP_PIDS);
+	if (fd >= 0) {
+		(void)cgroup_read_key(fd, "pids.events", "max", &ret->pids_refused);
+		/* pids.peak: 6.10 and later */
+		if (cgroup_read_u64(fd, "pids.peak", &peak) == 0)
+			ret->pids_peak = peak > UINT32_MAX ? UINT32_MAX : (uint32_t)peak;
+	}
+}
+
+int cgroup_destroy(const struct cgroup_tree *t, struct cgroup *cg)
+{
+	int first = 0;
+
+	/* The unified leaf is the first: while it is busy, so are the others. What is gone
+	 * is marked by its closed descriptor, so that a second call goes on from there. */
+	for (unsigned i = 0; i < t->count; i++) {
+		int r;
+
+		if (cg->fd[i] < 0)
+			continue;
+		r = sys.unlinkat(t->h[i].dir_fd, cg->name, AT_REMOVEDIR);
+		if (r < 0 && r != -ENOENT) {
+			if (first == 0)
+				first = r;
+			if (i == 0)
+				break;
+			continue;
+		}
+		drop_fd(&cg->fd[i]);
+	}
+	if (first < 0)
+		return first;
+	close_all(cg);
+	return 0;
+}

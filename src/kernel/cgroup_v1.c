@@ -1,0 +1,138 @@
+#include "kernel/cgroup_internal.h"
+
+#include "base/fault.h"
+#include "base/own.h"
+#include "kernel/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#define LIMIT_TRIES 16 /* a signal interrupts the kernel's search for pages to free */
+
+static int write_limit(int fd, const char *file, uint64_t bytes, struct fault *f)
+{
+	int r = -EINTR;
+
+	for (int i = 0; i < LIMIT_TRIES && r == -EINTR; i++)
+		r = cgroup_write_u64(fd, file, bytes);
+	/* v1 says EBUSY where it could not free enough; it never kills for a limit. */
+	if (r == -EBUSY)
+		r = -ENOMEM;
+	return r < 0 ? fault_set(f, r, "write %" PRIu64 " to %s", bytes, file) : 0;
+}
+
+/* memory.memsw.limit (memory plus swap) may never be below memory.limit, not even for a
+ * moment: EINVAL. So it goes first on the way up, and last on the way down. */
+static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
+{
+	static const char plain[] = "memory.limit_in_bytes", both[] = "memory.memsw.limit_in_bytes";
+	uint64_t now;
+	int r;
+
+	if (!swap)
+		return write_limit(fd, plain, bytes, f);
+	r = cgroup_read_u64(fd, both, &now);
+	if (r < 0)
+		return fault_set(f, r, "read %s", both);
+	r = write_limit(fd, bytes > now ? both : plain, bytes, f);
+	if (r < 0)
+		return r;
+	return write_limit(fd, bytes > now ? plain : both, bytes, f);
+}
+
+static int limit_cpu(int fd, uint32_t milli, struct fault *f)
+{
+	uint64_t quota = (uint64_t)milli * (CGROUP_PERIOD_US / 1000);
+	int r;
+
+	if (quota < CGROUP_QUOTA_MIN)
+		quota = CGROUP_QUOTA_MIN;
+	r = cgroup_write_u64(fd, "cpu.cfs_period_us", CGROUP_PERIOD_US);
+	if (r < 0)
+		return fault_set(f, r, "write cpu.cfs_period_us");
+	r = cgroup_write_u64(fd, "cpu.cfs_quota_us", quota);
+	if (r == -EINVAL)
+		return fault_say(f, r,
+			"cpu.cfs_quota_us: %u thousandths of a CPU are more than the groups above "
+			"allow",
+			milli);
+	return r < 0 ? fault_set(f, r, "write cpu.cfs_quota_us") : 0;
+}
+
+/* "eventfd-number control-file-number" asks for an event at each OOM. The kernel keeps
+ * the registration after the control file was closed. */
+static int open_oom(int fd, int *ret_fd, struct fault *f)
+{
+	cleanup_fd int control_fd = -1;
+	cleanup_fd int oom_fd = -1;
+	char text[32];
+	int r;
+
+	control_fd = sys.openat(fd, "memory.oom_control", O_RDONLY | O_CLOEXEC, 0);
+	if (control_fd < 0)
+		return fault_set(f, control_fd, "open memory.oom_control");
+	oom_fd = sys.eventfd2(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (oom_fd < 0)
+		return fault_set(f, oom_fd, "eventfd");
+	(void)snprintf(text, sizeof(text), "%d %d", oom_fd, control_fd);
+	r = cgroup_write(fd, "cgroup.event_control", text);
+	if (r < 0)
+		return fault_set(f, r, "write cgroup.event_control");
+	*ret_fd = take_fd(&oom_fd);
+	return 0;
+}
+
+static bool oom_pending(int oom_fd)
+{
+	uint64_t events = 0;
+
+	return sys.read(oom_fd, &events, sizeof(events)) == sizeof(events) && events > 0;
+}
+
+static uint64_t oom_kills(int fd)
+{
+	uint64_t kills = 0;
+
+	(void)cgroup_read_key(fd, "memory.oom_control", "oom_kill", &kills);
+	return kills;
+}
+
+static int memory_used(int fd, uint64_t *ret)
+{
+	return cgroup_read_u64(fd, "memory.usage_in_bytes", ret);
+}
+
+static int memory_peak(int fd, uint64_t *ret, enum memory_counter *ret_counter)
+{
+	int r = cgroup_read_u64(fd, "memory.max_usage_in_bytes", ret);
+
+	if (r == 0)
+		*ret_counter = MEMORY_COUNTER_V1_PEAK;
+	return r;
+}
+
+static uint64_t throttled_us(int fd)
+{
+	uint64_t ns = 0;
+
+	(void)cgroup_read_key(fd, "cpu.stat", "throttled_time", &ns);
+	return ns / 1000;
+}
+
+const struct cgroup_ops cgroup_v1_ops = {
+	.memory_file = "memory.limit_in_bytes",
+	.cpu_file = "cpu.cfs_quota_us",
+	.pids_file = "pids.max",
+	.swap_file = "memory.memsw.limit_in_bytes",
+	.limit_memory = limit_memory,
+	.limit_cpu = limit_cpu,
+	.open_oom = open_oom,
+	.oom_pending = oom_pending,
+	.oom_kills = oom_kills,
+	.memory_used = memory_used,
+	.memory_peak = memory_peak,
+	.throttled_us = throttled_us,
+};

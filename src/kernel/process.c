@@ -1,0 +1,315 @@
+/* Between clone3() and execve() the child shares nothing with anybody but has the
+ * caller's memory as a copy: it allocates nothing, logs nothing and only makes system
+ * calls. What it must not inherit is closed by number range just before the exec. */
+#include "kernel/process.h"
+
+#include "base/fault.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "kernel/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define EXEC_FAILED_STATUS 125
+#define FIRST_FD           3
+/* Descriptors are first moved above this, so that none is overwritten on its way to
+ * its number. */
+#define PARKED_FD          600
+
+/* Park `fd` (or `instead` when it is -1) at PARKED_FD + slot. */
+static int park(int fd, int instead, unsigned slot)
+{
+	return sys.dup3(fd >= 0 ? fd : instead, PARKED_FD + (int)slot, O_CLOEXEC);
+}
+
+static int place_descriptors(const struct process_plan *plan)
+{
+	int null = sys.openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+	unsigned last = FIRST_FD + plan->nfds;
+
+	if (null < 0)
+		return null;
+	if (park(null, -1, 0) < 0 || park(plan->out_fd, null, 1) < 0 ||
+		park(plan->err_fd, null, 2) < 0 || park(plan->image_fd, -1, last) < 0)
+		return -EBADF;
+	for (unsigned i = 0; i < plan->nfds; i++) {
+		if (park(plan->fds[i], null, FIRST_FD + i) < 0)
+			return -EBADF;
+	}
+	for (unsigned i = 0; i <= last; i++) {
+		if (sys.dup3(PARKED_FD + (int)i, (int)i, i == last ? O_CLOEXEC : 0) < 0)
+			return -EBADF;
+	}
+	return sys.close_range(last + 1, ~0u, 0);
+}
+
+static int become_root_inside(void)
+{
+	int r = sys.setresgid(0, 0, 0);
+
+	/* Before this the process is the overflow uid, and an exec would take its
+	 * capabilities away. */
+	return r < 0 ? r : sys.setresuid(0, 0, 0);
+}
+
+static _Noreturn void child(const struct process_plan *plan, int wait_fd)
+{
+	char *const envp[] = { NULL };
+	char go;
+	int r;
+
+	(void)sys.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	/* EOF instead of a byte: the parent is gone or has given up. */
+	if (sys.read(wait_fd, &go, 1) != 1)
+		_exit(EXEC_FAILED_STATUS);
+	if (plan->new_session)
+		(void)setsid(); /* fails only for a leader, which this process is not */
+	if (plan->own_root && become_root_inside() < 0)
+		_exit(EXEC_FAILED_STATUS);
+	r = place_descriptors(plan);
+	if (r == 0)
+		(void)sys.execveat(FIRST_FD + (int)plan->nfds, "",
+			(char *const *)(uintptr_t)plan->argv, envp, AT_EMPTY_PATH);
+	_exit(EXEC_FAILED_STATUS);
+}
+
+/* A child of the caller is born into the pid namespace that setns() chose; the caller
+ * itself never moves, and goes back at once. */
+static pid_t clone_in_pidns(const struct process_plan *plan, struct clone_args *args)
+{
+	cleanup_fd int own = -1;
+	pid_t pid;
+	int r;
+
+	if (plan->pidns_of < 0)
+		return sys.clone3(args, sizeof(*args));
+	own = sys.openat(AT_FDCWD, "/proc/self/ns/pid", O_RDONLY | O_CLOEXEC, 0);
+	if (own < 0)
+		return own;
+	r = sys.setns(plan->pidns_of, CLONE_NEWPID);
+	if (r < 0)
+		return r;
+	pid = sys.clone3(args, sizeof(*args));
+	if (pid == 0)
+		return 0;
+	r = sys.setns(own, CLONE_NEWPID);
+	if (r < 0 && pid > 0) {
+		/* The next child would be born into a cell: this process must not go on. */
+		(void)sys.pidfd_send_signal(*(int *)(uintptr_t)args->pidfd, SIGKILL, NULL, 0);
+		abort();
+	}
+	return pid;
+}
+
+int process_spawn(const struct process_plan *plan, struct process *ret, struct fault *f)
+{
+	int pipe_fds[2] = { -1, -1 }, pidfd = -1, r;
+	struct clone_args args = {
+		.flags = plan->namespaces | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.exit_signal = SIGCHLD,
+		.pidfd = (uintptr_t)&pidfd,
+	};
+	pid_t pid;
+
+	r = sys.pipe2(pipe_fds, O_CLOEXEC);
+	if (r < 0)
+		return fault_set(f, r, "pipe");
+	if (plan->cgroup_fd >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)plan->cgroup_fd;
+	}
+	pid = clone_in_pidns(plan, &args);
+	if (pid == 0) {
+		(void)sys.close(pipe_fds[1]);
+		child(plan, pipe_fds[0]);
+	}
+	(void)sys.close(pipe_fds[0]);
+	if (pid < 0) {
+		(void)sys.close(pipe_fds[1]);
+		return fault_set(f, pid, "clone3");
+	}
+	*ret = (struct process){ .pid = pid, .pidfd = pidfd, .release_fd = pipe_fds[1] };
+	return 0;
+}
+
+int process_try_namespaces(uint64_t namespaces)
+{
+	struct clone_args args = { .flags = namespaces, .exit_signal = SIGCHLD };
+	pid_t pid = sys.clone3(&args, sizeof(args));
+
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0)
+		return pid;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+int process_release(struct process *p, struct fault *f)
+{
+	ssize_t n = sys.write(p->release_fd, "g", 1);
+
+	drop_fd(&p->release_fd);
+	return n == 1 ? 0 : fault_set(f, n < 0 ? (int)n : -EIO, "release the child");
+}
+
+/* /proc/PID as a descriptor. The child is held and unreaped, so the number is its own. */
+static int open_proc(const struct process *p, struct fault *f)
+{
+	char path[32];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)p->pid);
+	fd = sys.openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return fd < 0 ? fault_set(f, fd, "open %s", path) : fd;
+}
+
+static int write_proc(int dir_fd, const char *name, const char *text, struct fault *f)
+{
+	cleanup_fd int fd = sys.openat(dir_fd, name, O_WRONLY | O_CLOEXEC, 0);
+	ssize_t n;
+
+	if (fd < 0)
+		return fault_set(f, fd, "open %s", name);
+	n = sys.write(fd, text, strlen(text));
+	return n < 0 ? fault_set(f, (int)n, "write %s", name) : 0;
+}
+
+int process_map_ids(const struct process *p, const uint32_t *inside, const uint32_t *outside,
+	unsigned count, struct fault *f)
+{
+	cleanup_fd int dir = open_proc(p, f);
+	char map[256];
+	size_t n = 0;
+	int r;
+
+	if (dir < 0)
+		return dir;
+	for (unsigned i = 0; i < count && n < sizeof(map); i++)
+		n += (size_t)snprintf(map + n, sizeof(map) - n, "%u %u 1\n", inside[i], outside[i]);
+	if (n >= sizeof(map))
+		return fault_set(f, -E2BIG, "id map");
+	/* setgroups first: from now on no group can be dropped to gain what it denies. */
+	r = write_proc(dir, "setgroups", "deny", f);
+	if (r == 0)
+		r = write_proc(dir, "gid_map", map, f);
+	if (r == 0)
+		r = write_proc(dir, "uid_map", map, f);
+	return r;
+}
+
+int process_oom_score(const struct process *p, int score, struct fault *f)
+{
+	cleanup_fd int dir = open_proc(p, f);
+	char text[16];
+
+	if (dir < 0)
+		return dir;
+	(void)snprintf(text, sizeof(text), "%d", score);
+	return write_proc(dir, "oom_score_adj", text, f);
+}
+
+void process_kill(const struct process *p)
+{
+	if (p->pidfd >= 0)
+		(void)sys.pidfd_send_signal(p->pidfd, SIGKILL, NULL, 0);
+}
+
+int process_reap(struct process *p, int *ret_status, struct rusage *ret_usage)
+{
+	pid_t pid;
+
+	if (p->pid <= 0)
+		return -ECHILD;
+	do
+		pid = wait4(p->pid, ret_status, WNOHANG | __WALL, ret_usage);
+	while (pid < 0 && errno == EINTR);
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		return 0;
+	p->pid = 0;
+	return 1;
+}
+
+void process_close(struct process *p)
+{
+	drop_fd(&p->pidfd);
+	drop_fd(&p->release_fd);
+}
+
+void process_clear(struct process *p)
+{
+	*p = (struct process){ .pid = 0, .pidfd = -1, .release_fd = -1 };
+}
+
+#define IMAGE_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+static int seal(int fd, struct fault *f)
+{
+	int r = sys.fcntl(fd, F_ADD_SEALS, IMAGE_SEALS);
+
+	return r < 0 ? fault_set(f, r, "seal") : 0;
+}
+
+/* From 6.3 on a memfd can be executed for sure only when it was asked for
+ * (vm.memfd_noexec); older kernels do not know the flag. */
+#define EXECUTABLE_MEMFD 0x10u /* MFD_EXEC */
+
+static int create_memfd(const char *name)
+{
+	int fd = sys.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | EXECUTABLE_MEMFD);
+
+	return fd == -EINVAL ? sys.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
+}
+
+int process_image(const char *name, const void *bytes, size_t len, int *ret_fd, struct fault *f)
+{
+	cleanup_fd int fd = create_memfd(name);
+	int r;
+
+	if (fd < 0)
+		return fault_set(f, fd, "memfd_create");
+	r = io_write_all(fd, bytes, len);
+	if (r < 0)
+		return fault_set(f, r, "write image");
+	r = seal(fd, f);
+	if (r < 0)
+		return r;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int process_self_image(int *ret_fd, struct fault *f)
+{
+	cleanup_fd int from = sys.openat(AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC, 0);
+	cleanup_fd int fd = create_memfd("glovebox");
+	ssize_t n;
+	int r;
+
+	if (from < 0)
+		return fault_set(f, from, "open the own program");
+	if (fd < 0)
+		return fault_set(f, fd, "memfd_create");
+	do
+		n = sendfile(fd, from, NULL, 1 << 30);
+	while (n > 0);
+	if (n < 0)
+		return fault_set(f, -errno, "copy the own program");
+	r = seal(fd, f);
+	if (r < 0)
+		return r;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}

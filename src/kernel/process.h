@@ -1,0 +1,72 @@
+/* Making a process in somebody else's namespaces and cgroup, and waiting for it.
+ *
+ *   runs in    the supervisor and the probe: single-threaded, from the main thread
+ *              (PDEATHSIG fires when the parent's *thread* ends)
+ *   owns       descriptors go to the caller
+ *   kernel     5.7 (CLONE_INTO_CGROUP), 5.3 (pidfd)
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+struct fault;
+
+/* What a new process inherits: descriptor fds[i] becomes number 3 + i, 0 is /dev/null,
+ * 1 and 2 are `out_fd` and `err_fd` (-1: /dev/null). Nothing else survives. */
+#define PROCESS_FDS_MAX 8
+
+struct process_plan {
+	int image_fd;        /* sealed memfd, executed by descriptor */
+	const char *argv[3]; /* argv[0], one argument, NULL */
+	int fds[PROCESS_FDS_MAX];
+	unsigned nfds;
+	int out_fd, err_fd;
+	uint64_t namespaces; /* CLONE_NEW… for clone3(), 0 for none */
+	int pidns_of;    /* pidfd whose pid namespace the child is born into, -1: the caller's */
+	int cgroup_fd;   /* v2 group the child is born into, -1: the caller's */
+	int new_session; /* 1: away from the caller's terminal and its Ctrl-C */
+	int own_root;    /* 1: become uid and gid 0 of the new user namespace before exec */
+};
+
+struct process {
+	pid_t pid; /* in the caller's pid namespace; 0: none */
+	int pidfd;
+	int release_fd; /* until something is written here the child waits, before its exec */
+};
+
+/* Start the child, held before its exec. On success the caller owns *ret. */
+int process_spawn(const struct process_plan *plan, struct process *ret, struct fault *f)
+	__attribute__((nonnull, warn_unused_result));
+
+/* Let it go on to its exec. */
+int process_release(struct process *p, struct fault *f) __attribute__((nonnull));
+
+/* Write the user namespace's maps of a child that is still held: `inside[i]` is
+ * `outside[i]` for both uids and gids, one id each; setgroups is denied first. */
+int process_map_ids(const struct process *p, const uint32_t *inside, const uint32_t *outside,
+	unsigned count, struct fault *f) __attribute__((nonnull));
+
+/* Raise the OOM killer's preference for it (0-1000). */
+int process_oom_score(const struct process *p, int score, struct fault *f) __attribute__((nonnull));
+
+/* Can a child be made with these CLONE_NEW… flags? 0 or clone3()'s negative errno. */
+int process_try_namespaces(uint64_t namespaces);
+
+void process_kill(const struct process *p) __attribute__((nonnull));
+
+/* Reap without blocking: 1 reaped (*ret_status as waitpid(), *ret_usage), 0 still alive,
+ * or a negative errno. After 1 `pid` is 0; the descriptors stay until process_close(). */
+int process_reap(struct process *p, int *ret_status, struct rusage *ret_usage)
+	__attribute__((nonnull));
+
+void process_close(struct process *p) __attribute__((nonnull));
+
+/* A struct that owns nothing. */
+void process_clear(struct process *p) __attribute__((nonnull));
+
+/* A sealed, executable memfd with these bytes, or with the running program's own. */
+int process_image(const char *name, const void *bytes, size_t len, int *ret_fd, struct fault *f)
+	__attribute__((nonnull, warn_unused_result));
+int process_self_image(int *ret_fd, struct fault *f) __attribute__((nonnull, warn_unused_result));
