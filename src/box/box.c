@@ -1,0 +1,51 @@
+#include "box/box.h"
+
+#include "base/fault.h"
+#include "kernel/sys.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int box_expect(enum msg_type type, struct msg *ret, struct fault *f)
+{
+	const char *rule = "";
+	int r = channel_recv(BOX_CHANNEL_FD, ROLE_SUPERVISOR, ROLE_BOX, ret, &rule);
+
+	if (r == 0)
+		return fault_set(f, -EPIPE, "the supervisor is gone");
+	if (r == -EPROTO)
+		return fault_set(f, r, "await %s: %s", msg_name(type), rule);
+	if (r < 0)
+		return fault_set(f, r, "await %s", msg_name(type));
+	if (ret->type != type) {
+		msg_done(ret);
+		return fault_set(
+			f, -EPROTO, "got %s instead of %s", msg_name(ret->type), msg_name(type));
+	}
+	return 0;
+}
+
+int box_die_with_supervisor(struct fault *f)
+{
+	struct pollfd p = { .fd = BOX_CHANNEL_FD, .events = 0 };
+	int r = sys.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+
+	if (r < 0)
+		return fault_set(f, r, "PR_SET_PDEATHSIG");
+	r = sys.poll(&p, 1, 0);
+	if (r < 0)
+		return fault_set(f, r, "poll the channel");
+	return (p.revents & POLLHUP) ? fault_set(f, -EPIPE, "the supervisor is gone") : 0;
+}
+
+void box_fail(const struct fault *f, const char *who)
+{
+	struct msg_broken m = { .fault = *f };
+
+	(void)fault_wrap(&m.fault, "%s", who);
+	(void)channel_send(BOX_CHANNEL_FD, MSG_BROKEN, &m, NULL);
+	_exit(BOX_FAILED_STATUS);
+}

@@ -1,0 +1,23 @@
+/* What init and enter share: their channel, and how they report and fail.
+ *
+ *   runs in    a cell
+ *   trusts     the supervisor
+ */
+#pragma once
+
+#include "wire/channel.h"
+
+struct fault;
+
+#define BOX_CHANNEL_FD    3
+#define BOX_FAILED_STATUS 125
+
+/* Receive exactly `type`; the caller owns its descriptors. */
+int box_expect(enum msg_type type, struct msg *ret, struct fault *f) __attribute__((nonnull));
+
+/* Be killed when the supervisor dies. Again after every change of credentials, which
+ * clears it; the look at the channel catches a supervisor that died in between. */
+int box_die_with_supervisor(struct fault *f) __attribute__((nonnull));
+
+/* Report `f` and end. */
+_Noreturn void box_fail(const struct fault *f, const char *who) __attribute__((nonnull));

@@ -1,0 +1,192 @@
+#include "box/enter/steps.h"
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "base/own.h"
+#include "box/box.h"
+#include "kernel/caps.h"
+#include "kernel/landlock.h"
+#include "kernel/speculation.h"
+#include "kernel/sys.h"
+#include "wire/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int step_parent_death(struct enter_state *s, struct fault *f)
+{
+	(void)s;
+	return box_die_with_supervisor(f);
+}
+
+static int step_plan(struct enter_state *s, struct fault *f)
+{
+	struct msg m;
+	int r = box_expect(MSG_ENTER, &m, f);
+
+	if (r < 0)
+		return r;
+	s->enter = m.as.ENTER;
+	s->init_pidfd = take_fd(&m.fds[0]);
+	msg_done(&m);
+	return 0;
+}
+
+static int step_join(struct enter_state *s, struct fault *f)
+{
+	int r = sys.setns(s->init_pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
+						 CLONE_NEWNET | CLONE_NEWCGROUP);
+
+	drop_fd(&s->init_pidfd);
+	return r < 0 ? fault_set(f, r, "setns") : 0;
+}
+
+/* A clean slate: CLONE_CLEAR_SIGHAND leaves ignored signals ignored, and exec keeps them. */
+static int step_signals(struct enter_state *s, struct fault *f)
+{
+	sigset_t none;
+
+	(void)s;
+	for (int sig = 1; sig < NSIG; sig++) {
+		if (sig != SIGKILL && sig != SIGSTOP)
+			(void)signal(sig, SIG_DFL); /* the C library keeps two for itself */
+	}
+	(void)sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? fault_set(f, -errno, "unblock") : 0;
+}
+
+static int step_session(struct enter_state *s, struct fault *f)
+{
+	(void)s;
+	(void)umask(022);
+	/* No controlling terminal, and no group with anybody. */
+	return setsid() < 0 ? fault_set(f, -errno, "setsid") : 0;
+}
+
+static int step_directory(struct enter_state *s, struct fault *f)
+{
+	cleanup_fd int fd = sys.openat(AT_FDCWD, "/workspace", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	char cwd[64];
+	int r;
+
+	(void)s;
+	if (fd < 0)
+		return fault_set(f, fd, "open /workspace");
+	r = sys.fchdir(fd);
+	if (r < 0)
+		return fault_set(f, r, "enter /workspace");
+	/* A directory outside of the root shows as "(unreachable)/..." here. */
+	if (!getcwd(cwd, sizeof(cwd)) || strcmp(cwd, "/workspace") != 0)
+		return fault_set(f, -EXDEV, "the working directory is outside of the cell");
+	return 0;
+}
+
+static const struct {
+	int resource;
+	rlim_t value;
+	const char *name;
+} rlimits[] = {
+	/* 1, not 0: a core_pattern that is a pipe ignores the limit but for this value. */
+	{ RLIMIT_CORE, 1, "core" }, { RLIMIT_NOFILE, 256, "nofile" },
+	{ RLIMIT_MEMLOCK, 64 << 10, "memlock" }, { RLIMIT_MSGQUEUE, 0, "msgqueue" },
+	{ RLIMIT_SIGPENDING, 256, "sigpending" }, { RLIMIT_NICE, 0, "nice" },
+	{ RLIMIT_RTPRIO, 0, "rtprio" }, { RLIMIT_STACK, 8 << 20, "stack" },
+	/* Never RLIMIT_AS: memory is what is touched, and the cgroup counts that. */
+};
+
+static int lower(int resource, rlim_t value, const char *name, struct fault *f)
+{
+	struct rlimit now, set = { value, value };
+	int r = sys.prlimit(0, resource, NULL, &now);
+
+	if (r == 0) {
+		if (now.rlim_max < value)
+			set = (struct rlimit){ now.rlim_max, now.rlim_max }; /* only ever lowered */
+		r = sys.prlimit(0, resource, &set, NULL);
+	}
+	return r < 0 ? fault_set(f, r, "rlimit %s", name) : 0;
+}
+
+static int step_rlimits(struct enter_state *s, struct fault *f)
+{
+	int r = 0;
+
+	(void)s;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(rlimits); i++)
+		r = lower(rlimits[i].resource, rlimits[i].value, rlimits[i].name, f);
+	return r;
+}
+
+static int step_kernel_state(struct enter_state *s, struct fault *f)
+{
+	(void)s;
+	return speculation_restrict(f);
+}
+
+static int step_caps_lock(struct enter_state *s, struct fault *f)
+{
+	(void)s;
+	return caps_lock(f);
+}
+
+static int step_ids(struct enter_state *s, struct fault *f)
+{
+	int r;
+
+	(void)s;
+	/* setgroups is denied in the cell's user namespace: the list must be empty already. */
+	if (getgroups(0, NULL) != 0)
+		return fault_set(f, -EPERM, "supplementary groups are left");
+	r = sys.setresgid(PROGRAM_UID, PROGRAM_UID, PROGRAM_UID);
+	if (r == 0)
+		r = sys.setresuid(PROGRAM_UID, PROGRAM_UID, PROGRAM_UID);
+	return r < 0 ? fault_set(f, r, "become uid %d", PROGRAM_UID) : 0;
+}
+
+static int step_caps_clear(struct enter_state *s, struct fault *f)
+{
+	(void)s;
+	return caps_clear(f);
+}
+
+static int step_no_new_privs(struct enter_state *s, struct fault *f)
+{
+	int r = sys.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+
+	(void)s;
+	return r < 0 ? fault_set(f, r, "prctl") : 0;
+}
+
+static int step_landlock(struct enter_state *s, struct fault *f)
+{
+	int r = landlock_cell(f);
+
+	if (r == -EOPNOTSUPP && (s->enter.degraded & LAYER_BIT(LAYER_LANDLOCK)))
+		return 0; /* the operator said so, and every reply says so */
+	return r;
+}
+
+/* The order is the security argument. */
+const struct enter_step enter_steps[] = {
+	{ "parent death", step_parent_death },
+	{ "plan", step_plan }, /* waits: the cgroups are joined by then */
+	{ "join", step_join }, /* from host root into the cell, at once */
+	{ "signals", step_signals }, { "session", step_session }, { "directory", step_directory },
+	{ "rlimits", step_rlimits },
+	{ "kernel state", step_kernel_state },   /* before the filter denies prctl and keyctl */
+	{ "lock capabilities", step_caps_lock }, /* needs CAP_SETPCAP: before the uid goes */
+	{ "ids", step_ids },
+	/* Coming from real root by setns() the change of uid does not clear them. */
+	{ "clear capabilities", step_caps_clear }, { "no new privileges", step_no_new_privs },
+	{ "landlock", step_landlock }, /* after all mounts, and it needs no_new_privs */
+	{ "parent death again", step_parent_death }, /* the change of uid cleared it */
+};
+const unsigned enter_steps_count = ARRAY_LEN(enter_steps);

@@ -1,0 +1,25 @@
+/* What runs inside a cell on Glovebox's behalf, as one small static program that shares
+ * no memory with any other process:
+ *
+ *   init   pid 1 of the cell. Builds the cage from inside (init/steps.c), gives up every
+ *          privilege, then only reaps until its channel closes.
+ *   enter  born into the finished cage by the supervisor, joins the namespaces, drops
+ *          everything (enter/steps.c), waits for its work and becomes the program by
+ *          execve().
+ *
+ * Both speak to the supervisor over descriptor 3, and to nobody else. A failure is one
+ * BROKEN message; then the process ends and the supervisor kills the cell.
+ */
+#include "box/enter/enter.h"
+#include "box/init/init.h"
+
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "init") == 0)
+		return box_init();
+	if (argc == 2 && strcmp(argv[1], "enter") == 0)
+		return box_enter();
+	return 2;
+}

@@ -1,0 +1,275 @@
+/* The template's layout, below VIEW_DIR:
+ *
+ *   root/    "/" of a cell: links, mount points, etc/
+ *   dev/     its device nodes
+ *   empty/   the second layer that a read-only overlay needs
+ *   anchor/  where a cell's init puts its root before it pivots
+ */
+#include "priv/launch/view.h"
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "base/own.h"
+#include "kernel/mount.h"
+#include "kernel/sys.h"
+#include "priv/launch/view_etc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define TEMPLATE_BYTES  (UINT64_C(16) << 20)
+#define TEMPLATE_INODES UINT64_C(4096)
+
+int view_make_dirs(int dir_fd, const char *path, struct fault *f)
+{
+	char part[CELL_PATH_MAX];
+
+	for (const char *p = path; p; p = strchr(p, '/')) {
+		int r;
+
+		p += strspn(p, "/");
+		r = snprintf(part, sizeof(part), "%.*s", (int)(strchrnul(p, '/') - path), path);
+		if (r < 0 || (size_t)r >= sizeof(part))
+			return fault_set(f, -ENAMETOOLONG, "%s", path);
+		r = sys.mkdirat(dir_fd, part, 0755);
+		if (r < 0 && r != -EEXIST)
+			return fault_set(f, r, "mkdir %s", part);
+	}
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	mode_t mode;
+	unsigned major, minor;
+} nodes[] = {
+	/* Linux's Documentation/admin-guide/devices.txt, character devices. */
+	{ "null", 0666, 1, 3 },
+	{ "zero", 0666, 1, 5 },
+	{ "full", 0666, 1, 7 },
+	{ "random", 0444, 1, 8 },
+	{ "urandom", 0444, 1, 9 },
+};
+
+static const struct {
+	const char *target, *name;
+} links[] = {
+	{ "/proc/self/fd", "fd" },
+	{ "/proc/self/fd/0", "stdin" },
+	{ "/proc/self/fd/1", "stdout" },
+	{ "/proc/self/fd/2", "stderr" },
+};
+
+static int make_dev(int dir_fd, struct fault *f)
+{
+	cleanup_fd int dev = -1;
+	int r = view_make_dirs(dir_fd, "dev/shm", f);
+
+	if (r < 0)
+		return r;
+	dev = sys.openat(dir_fd, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dev < 0)
+		return fault_set(f, dev, "open dev");
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		/* umask is 0 while the template is made. */
+		r = sys.mknodat(dev, nodes[i].name, S_IFCHR | nodes[i].mode,
+			makedev(nodes[i].major, nodes[i].minor));
+		if (r < 0)
+			return fault_set(f, r, "mknod %s", nodes[i].name);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+		r = sys.symlinkat(links[i].target, dev, links[i].name);
+		if (r < 0)
+			return fault_set(f, r, "link %s", links[i].name);
+	}
+	return 0;
+}
+
+/* Top-level names that are links into /usr on a merged system and directories on others. */
+static int make_usr_links(int root_fd, struct fault *f)
+{
+	static const char *const names[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		char from[16], target[CELL_PATH_MAX];
+		ssize_t n;
+		int r;
+
+		(void)snprintf(from, sizeof(from), "/%s", names[i]);
+		n = readlink(from, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue; /* absent, or a directory that the runtime lists as a root */
+		target[n] = '\0';
+		r = sys.symlinkat(target, root_fd, names[i]);
+		if (r < 0)
+			return fault_set(f, r, "link %s", names[i]);
+	}
+	return 0;
+}
+
+static int make_root(const struct view *v, int dir_fd, struct fault *f)
+{
+	static const char *const places[] = { "dev", "proc", "etc", "tmp", "workspace", "usr",
+		"var", "run", "home", "opt", "srv", "mnt" };
+	cleanup_fd int root = -1;
+	int r = view_make_dirs(dir_fd, "root", f);
+
+	if (r < 0)
+		return r;
+	root = sys.openat(dir_fd, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (root < 0)
+		return fault_set(f, root, "open root");
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(places); i++)
+		r = view_make_dirs(root, places[i], f);
+	if (r == 0)
+		r = make_usr_links(root, f);
+	for (unsigned i = 0; r == 0 && i < v->count; i++)
+		r = view_make_dirs(root, v->pieces[i] + 1, f);
+	if (r == 0)
+		r = sys.symlinkat("/tmp", root, "var/tmp");
+	if (r < 0)
+		return f->code ? r : fault_set(f, r, "link var/tmp");
+	return view_make_etc(root, f);
+}
+
+static int choose_pieces(struct view *v, const struct runtime *rt, struct fault *f)
+{
+	for (unsigned i = 0; i < RUNTIME_ROOTS_MAX && rt->roots[i][0]; i++) {
+		bool optional = rt->roots[i][0] == '?';
+		const char *path = rt->roots[i] + optional;
+		struct stat st;
+		int r = sys.fstatat(AT_FDCWD, path, &st, 0);
+
+		if (r == 0 && !S_ISDIR(st.st_mode))
+			r = -ENOTDIR;
+		if (r < 0 && optional)
+			continue;
+		if (r < 0)
+			return fault_set(f, r, "runtime %s: %s", rt->name, path);
+		(void)snprintf(v->pieces[v->count++], CELL_PATH_MAX, "%s", path);
+	}
+	return 0;
+}
+
+static int make_template(const struct view *v, struct fault *f)
+{
+	const struct mount_tmpfs tmpfs = { TEMPLATE_BYTES, TEMPLATE_INODES, 0711, 0 };
+	cleanup_fd int mount = -1, dir = -1;
+	int r = mount_tmpfs(&tmpfs, MOUNT_NOEXEC, &mount, f);
+
+	if (r < 0)
+		return r;
+	r = sys.mkdirat(AT_FDCWD, VIEW_DIR, 0711);
+	if (r < 0 && r != -EEXIST)
+		return fault_set(f, r, "mkdir " VIEW_DIR);
+	r = mount_attach(mount, AT_FDCWD, VIEW_DIR, f);
+	if (r < 0)
+		return r;
+	dir = sys.openat(AT_FDCWD, VIEW_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir < 0)
+		return fault_set(f, dir, "open " VIEW_DIR);
+	r = view_make_dirs(dir, "empty", f);
+	if (r == 0)
+		r = view_make_dirs(dir, "anchor", f);
+	if (r == 0)
+		r = make_dev(dir, f);
+	if (r == 0)
+		r = make_root(v, dir, f);
+	return r;
+}
+
+int view_open(struct view *ret, const struct runtime *rt, struct fault *f)
+{
+	mode_t mask;
+	int r;
+
+	*ret = (struct view){ .count = 0 };
+	r = choose_pieces(ret, rt, f);
+	if (r < 0)
+		return fault_wrap(f, "root view");
+	mask = umask(0);
+	r = make_template(ret, f);
+	(void)umask(mask);
+	return r < 0 ? fault_wrap(f, "root view") : 0;
+}
+
+/* Collects the mounts of one cell; whatever is in it when it goes out of scope is closed. */
+struct collector {
+	struct view_mount *list;
+	unsigned count, room;
+};
+
+static void collector_drop(struct collector *c)
+{
+	if (c->list)
+		view_mounts_close(c->list, c->count);
+}
+
+static int collect(struct collector *c, const char *path, int fd)
+{
+	CHECK(c->count < c->room);
+	c->list[c->count].fd = fd;
+	(void)snprintf(c->list[c->count].path, CELL_PATH_MAX, "%s", path);
+	c->count++;
+	return 0;
+}
+
+static int add_overlay(
+	struct collector *c, const char *lower, const char *path, unsigned flags, struct fault *f)
+{
+	int fd, r = mount_overlay(lower, VIEW_DIR "/empty", flags, &fd, f);
+
+	return r < 0 ? r : collect(c, path, fd);
+}
+
+static int add_tmpfs(
+	struct collector *c, const char *path, const struct mount_tmpfs *t, struct fault *f)
+{
+	int fd, r = mount_tmpfs(t, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
+
+	return r < 0 ? r : collect(c, path, fd);
+}
+
+static int add_scratch(struct collector *c, const struct view_scratch *s, struct fault *f)
+{
+	const struct mount_tmpfs own = { s->bytes, s->inodes, 0700, s->uid };
+	const struct mount_tmpfs open = { s->bytes, s->inodes, 01777, s->uid };
+	int r = add_tmpfs(c, "workspace", &own, f);
+
+	if (r == 0)
+		r = add_tmpfs(c, "tmp", &open, f);
+	if (r == 0)
+		r = add_tmpfs(c, "dev/shm", &open, f);
+	return r;
+}
+
+int view_mounts(const struct view *v, const struct view_scratch *scratch, struct view_mount *ret,
+	unsigned room, unsigned *ret_count, struct fault *f)
+{
+	CLEANUP(collector_drop) struct collector c = { .list = ret, .room = room };
+	int r = add_overlay(&c, VIEW_DIR "/root", "", MOUNT_NODEV | MOUNT_NOEXEC, f);
+
+	/* The device nodes are the one place without nodev, and nothing is executed there. */
+	if (r == 0)
+		r = add_overlay(&c, VIEW_DIR "/dev", "dev", MOUNT_NOEXEC, f);
+	for (unsigned i = 0; r == 0 && i < v->count; i++)
+		r = add_overlay(&c, v->pieces[i], v->pieces[i] + 1, MOUNT_NODEV, f);
+	if (r == 0)
+		r = add_scratch(&c, scratch, f);
+	if (r < 0)
+		return fault_wrap(f, "mounts");
+	*ret_count = c.count;
+	c.list = NULL;
+	return 0;
+}
+
+void view_mounts_close(struct view_mount *mounts, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		drop_fd(&mounts[i].fd);
+}

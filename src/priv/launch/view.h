@@ -1,0 +1,55 @@
+/* What a program sees as "/": made once at start as a template (a small tmpfs in the
+ * supervisor's own mount namespace), shown to each cell through read-only overlays of
+ * its own.
+ *
+ * Nothing of the host is bound. The interpreter's directories (the runtime's `roots`)
+ * are overlays too: a cell has its own inodes, so inotify, flock and leases do not cross.
+ * /etc is generated, with copies of the few public files that programs look for; no host
+ * directory that could hold a socket or a secret is shown.
+ *
+ *   runs in    the supervisor and the probe, after mount_make_private()
+ *   owns       the template, until the process ends
+ *   kernel     overlayfs
+ */
+#pragma once
+
+#include "wire/cell.h"
+
+#include <stdint.h>
+
+struct fault;
+
+#define VIEW_PIECES_MAX RUNTIME_ROOTS_MAX
+
+struct view {
+	char pieces[VIEW_PIECES_MAX][CELL_PATH_MAX]; /* host directories, absolute */
+	unsigned count;
+};
+
+/* One mount of a cell: detached, to be attached at `path` below the cell's root. */
+struct view_mount {
+	int fd;
+	char path[CELL_PATH_MAX];
+};
+
+/* Build the template for `rt`. A root of the runtime that does not exist is a fault,
+ * unless its name begins with '?'. */
+int view_open(struct view *ret, const struct runtime *rt, struct fault *f) __attribute__((nonnull));
+
+struct view_scratch {
+	uint64_t bytes, inodes; /* of each writable tmpfs */
+	uint32_t uid;           /* the host uid of the program */
+};
+
+/* Make every mount of one cell; the first is the root, and every other one's place is
+ * inside an earlier one. At most `room`; *ret_count says how many. On failure nothing is
+ * left behind. */
+int view_mounts(const struct view *v, const struct view_scratch *scratch, struct view_mount *ret,
+	unsigned room, unsigned *ret_count, struct fault *f) __attribute__((nonnull));
+
+void view_mounts_close(struct view_mount *mounts, unsigned count) __attribute__((nonnull));
+
+/* Where init attaches the new root before it makes it "/": an empty directory of the
+ * template, so that nothing of the host is needed for it. */
+#define VIEW_DIR    "/run/glovebox/view"
+#define VIEW_ANCHOR VIEW_DIR "/anchor"

@@ -1,0 +1,14 @@
+/* The /etc of a cell: generated users, groups and hosts, and copies of public files.
+ * Part of priv/launch/view.c, apart only because it is a table.
+ *
+ *   runs in    the supervisor, once at start
+ */
+#pragma once
+
+struct fault;
+
+/* Fill "etc" below the template's root. */
+int view_make_etc(int root_fd, struct fault *f) __attribute__((nonnull));
+
+/* mkdir -p below dir_fd, mode 0755. */
+int view_make_dirs(int dir_fd, const char *path, struct fault *f) __attribute__((nonnull));

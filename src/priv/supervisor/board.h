@@ -1,0 +1,61 @@
+/* All runs of this supervisor: one slot each, with the cell it runs in, its deadlines and
+ * the evidence for its verdict. Nothing here waits; the event loop calls in.
+ *
+ *   runs in    the supervisor
+ *   owns       the cells and the descriptors of admitted runs
+ *   threads    none
+ *   trusts     the client only through submit.h
+ */
+#pragma once
+
+#include "priv/launch/cell.h"
+#include "priv/supervisor/job.h"
+#include "priv/supervisor/lease.h"
+#include "wire/channel.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job {
+	enum job_state state;
+	struct msg_submit submit;
+	int fds[4]; /* code, stdin, stdout, stderr; -1 once handed on */
+	struct cell cell;
+	uint64_t submitted_ns, started_ns; /* started_ns 0: the code did not run */
+	uint64_t deadline_ns;              /* of the wall clock, or for the cell to stand */
+	uint64_t sample_ns;                /* when CPU time is looked at again */
+	uint64_t killed_ns, retry_ns;
+	enum job_event ended_by;
+	bool oom, unsent;
+	struct fault fault;
+	struct msg_result result; /* valid in DONE while unsent */
+};
+
+struct board {
+	struct job jobs[LEASE_CELLS];
+	unsigned slots; /* of them in use by configuration */
+	const struct settings *settings;
+	struct cell_factory *factory;
+	int client_fd; /* -1: nobody to answer */
+	int epoll_fd;
+	uint64_t token; /* epoll data of slot i is token + i */
+	uint64_t next_cell;
+};
+
+void board_init(struct board *b) __attribute__((nonnull));
+
+/* Take a SUBMIT and its descriptors, whatever becomes of it. 0 when it was admitted or
+ * refused by a message; -EPROTO when the sender broke a rule (*ret_rule): drop it. */
+int board_submit(struct board *b, struct msg *m, const char **ret_rule) __attribute__((nonnull));
+
+void board_cancel(struct board *b, uint64_t run) __attribute__((nonnull));
+void board_cancel_all(struct board *b) __attribute__((nonnull));
+
+/* Something happened at slot `slot`: look at everything it owns. */
+void board_look(struct board *b, unsigned slot) __attribute__((nonnull));
+
+/* Deadlines, retries. Returns when it wants to be called again (CLOCK_MONOTONIC, ns). */
+uint64_t board_tick(struct board *b) __attribute__((nonnull));
+
+/* Slots that are not free. */
+unsigned board_busy(const struct board *b) __attribute__((nonnull));

@@ -1,0 +1,105 @@
+#include "priv/supervisor/boot.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/own.h"
+#include "kernel/process.h"
+#include "kernel/sys.h"
+#include "wire/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The runtime manifest, carried in the program (src/priv/meson.build). */
+extern const unsigned char runtime_python_start[], runtime_python_end[];
+
+/* A file whose bytes only the config process reads; one that is not there reads as empty. */
+static int open_or_empty(const char *path)
+{
+	int fd = sys.openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+
+	return fd < 0 ? sys.openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC, 0) : fd;
+}
+
+static int await_config(int channel, struct settings *ret, struct fault *f)
+{
+	struct pollfd p = { .fd = channel, .events = POLLIN };
+	const char *rule = "";
+	static struct msg m;
+	int r = sys.poll(&p, 1, BOOT_TIMEOUT_MS);
+
+	if (r <= 0)
+		return fault_set(f, r < 0 ? r : -ETIMEDOUT, "the config process does not answer");
+	r = channel_recv(channel, ROLE_CONFIG, ROLE_SUPERVISOR, &m, &rule);
+	if (r == 0)
+		return fault_say(f, -EPIPE, "the config process ended without an answer");
+	if (r < 0)
+		return fault_set(f, r, "config process: %s", rule);
+	if (m.type == MSG_CONFIG_BAD) {
+		*f = m.as.CONFIG_BAD.fault;
+		return fault_launder(f);
+	}
+	*ret = m.as.CONFIG.settings;
+	rule = settings_fault(ret);
+	return rule ? fault_say(f, -EPROTO, "settings: %s", rule) : 0;
+}
+
+static void end_child(struct process *p)
+{
+	struct rusage usage;
+	int status;
+
+	process_kill(p);
+	while (process_reap(p, &status, &usage) == 0) {
+		struct pollfd wait = { .fd = p->pidfd, .events = POLLIN };
+
+		(void)sys.poll(&wait, 1, -1);
+	}
+	process_close(p);
+}
+
+int boot_settings(int self_fd, struct settings *ret, struct fault *f)
+{
+	cleanup_fd int ours = -1, theirs = -1, manifest = -1;
+	cleanup_fd int passwd = open_or_empty("/etc/passwd"), group = open_or_empty("/etc/group");
+	cleanup_fd int subuid = open_or_empty("/etc/subuid");
+	struct process_plan plan = {
+		.image_fd = self_fd,
+		.argv = { "glovebox", "@config", NULL },
+		.nfds = 7,
+		.out_fd = -1,
+		.err_fd = STDERR_FILENO,
+		.pidns_of = -1,
+		.cgroup_fd = -1,
+		.new_session = 1,
+	};
+	struct process child;
+	int pair[2], r = channel_pair(pair, 0);
+
+	if (r < 0)
+		return fault_set(f, r, "socketpair");
+	ours = pair[0];
+	theirs = pair[1];
+	r = process_image("runtime", runtime_python_start,
+		(size_t)(runtime_python_end - runtime_python_start), &manifest, f);
+	if (r < 0)
+		return r;
+	memcpy(plan.fds,
+		(int[]){ theirs, BOOT_OVERRIDES, BOOT_CONFIG, manifest, passwd, group, subuid },
+		7 * sizeof(int));
+	process_clear(&child);
+	r = process_spawn(&plan, &child, f);
+	if (r == 0)
+		r = process_release(&child, f);
+	drop_fd(&theirs);
+	if (r == 0)
+		r = await_config(ours, ret, f);
+	if (child.pid > 0)
+		end_child(&child);
+	(void)close(BOOT_OVERRIDES);
+	(void)close(BOOT_CONFIG);
+	return r;
+}

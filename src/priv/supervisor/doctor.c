@@ -1,0 +1,55 @@
+#include "priv/supervisor/doctor.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "priv/supervisor/boot.h"
+#include "priv/supervisor/engine.h"
+#include "wire/channel.h"
+
+#include <string.h>
+
+static void send_layers(const struct engine *e)
+{
+	for (unsigned i = 0; i < LAYER_MAX; i++) {
+		struct msg_layer m = {
+			.layer = i,
+			.in_force = !!(e->layers.in_force & LAYER_BIT(i)),
+			.why = e->layers.why[i],
+		};
+
+		if (!m.in_force && m.why.code == 0)
+			(void)fault_say(&m.why, -1, "could not be tried");
+		(void)channel_send(BOOT_CHANNEL, MSG_LAYER, &m, NULL);
+	}
+}
+
+static void send_advice(const struct fault *why)
+{
+	struct msg_layer m = { .layer = LAYER_MAX, .why = *why };
+
+	(void)channel_send(BOOT_CHANNEL, MSG_LAYER, &m, NULL);
+}
+
+int role_probe(void)
+{
+	static struct engine e;
+	struct msg_layers_end end = { 0 };
+	struct fault f = { 0 };
+	int r;
+
+	log_setup("probe", LOG_LEVEL_ERR);
+	engine_clear(&e);
+	r = engine_open(&e, &f);
+	send_layers(&e);
+	if (r < 0)
+		send_advice(&f);
+	if (e.layers.core_pattern_piped) {
+		(void)fault_say(
+			&f, -1, "core_pattern is a pipe: set kernel.core_pattern to a plain name");
+		send_advice(&f);
+	}
+	end.would_start = r == 0;
+	(void)channel_send(BOOT_CHANNEL, MSG_LAYERS_END, &end, NULL);
+	engine_close(&e);
+	return r == 0 ? 0 : 1;
+}

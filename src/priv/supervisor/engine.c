@@ -1,0 +1,149 @@
+#include "priv/supervisor/engine.h"
+
+#include "base/log.h"
+#include "base/own.h"
+#include "kernel/mount.h"
+#include "kernel/process.h"
+#include "kernel/sys.h"
+#include "priv/supervisor/boot.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The box's program, carried in this one (src/box/meson.build). */
+extern const unsigned char box_image_start[], box_image_end[];
+
+void engine_clear(struct engine *e)
+{
+	memset(e, 0, sizeof(*e));
+	e->lease.fd = e->self_fd = e->box_fd = -1;
+}
+
+/* What a child would inherit and must not. */
+static int clean_self(struct fault *f)
+{
+	struct rlimit files = { 0 };
+	int r;
+
+	if (geteuid() != 0)
+		return fault_say(f, -EPERM,
+			"Glovebox needs root: it makes namespaces, mounts and control groups. "
+			"Start it with sudo");
+	(void)umask(077);
+	r = sys.setgroups(0, NULL);
+	if (r < 0)
+		return fault_set(f, r, "drop supplementary groups");
+	r = sys.prlimit(0, RLIMIT_NOFILE, NULL, &files);
+	files.rlim_cur = files.rlim_max;
+	if (r == 0)
+		r = sys.prlimit(0, RLIMIT_NOFILE, &files, NULL);
+	return r < 0 ? fault_set(f, r, "open files limit") : 0;
+}
+
+static int open_images(struct engine *e, struct fault *f)
+{
+	int r = process_self_image(&e->self_fd, f);
+
+	if (r == 0)
+		r = process_image("glovebox-box", box_image_start,
+			(size_t)(box_image_end - box_image_start), &e->box_fd, f);
+	return r;
+}
+
+static void log_degraded(const struct engine *e)
+{
+	for (unsigned i = 0; i < LAYER_MAX; i++) {
+		if (!(e->layers.in_force & LAYER_BIT(i)))
+			log_warn("layer_missing", "layer=%s lost=\"%s\" why=%s", layer_word(i),
+				layer_lost(i), LQ(e->layers.why[i].text));
+	}
+	if (e->layers.core_pattern_piped)
+		log_warn("core_pattern",
+			"why=\"core_pattern is a pipe: crashes of other programs feed a root "
+			"program; cells are kept from it by RLIMIT_CORE 1\"");
+}
+
+static int prepare(struct engine *e, struct fault *f)
+{
+	int swept, r = lease_take(&e->lease, f);
+
+	if (r < 0)
+		return r;
+	e->settings.uid_base += e->lease.number * LEASE_UIDS;
+	r = cgroup_tree_open(&e->tree, e->lease.number, e->settings.cgroup, f);
+	if (r < 0)
+		return r;
+	e->tree_open = true;
+	swept = cgroup_sweep(&e->tree, lease_is_dead, &e->lease);
+	if (swept > 0)
+		log_warn("swept", "groups=%d why=\"an instance died without cleaning up\"", swept);
+	layers_probe_cgroups(&e->layers, &e->tree);
+	r = mount_make_private(f);
+	if (r == 0)
+		r = view_open(&e->view, &e->settings.runtime, f);
+	if (r < 0) {
+		e->layers.why[LAYER_ROOT] = *f;
+		return r;
+	}
+	e->factory = (struct cell_factory){
+		.tree = &e->tree,
+		.view = &e->view,
+		.runtime = &e->settings.runtime,
+		.box_image_fd = e->box_fd,
+		.uid_base = e->settings.uid_base,
+		.workspace_inodes = e->settings.workspace_inodes,
+		.degraded = e->settings.allow_degraded,
+	};
+	(void)layers_probe_cell(&e->layers, &e->factory);
+	return 0;
+}
+
+int engine_open(struct engine *e, struct fault *f)
+{
+	int r = clean_self(f);
+
+	if (r == 0)
+		r = open_images(e, f);
+	if (r == 0)
+		r = boot_settings(e->self_fd, &e->settings, f);
+	if (r < 0)
+		return r;
+	layers_probe_kernel(&e->layers, &e->settings);
+	r = prepare(e, f);
+	/* A missing layer explains more than the step that stumbled over it. */
+	if (r < 0)
+		return r;
+	r = layers_decide(&e->layers, e->settings.allow_degraded, f);
+	if (r == 0)
+		log_degraded(e);
+	return r;
+}
+
+void engine_close(struct engine *e)
+{
+	if (e->tree_open)
+		cgroup_tree_close(&e->tree);
+	e->tree_open = false;
+	drop_fd(&e->self_fd);
+	drop_fd(&e->box_fd);
+	lease_release(&e->lease);
+}
+
+void engine_hello(const struct engine *e, uint32_t port, struct msg_hello *ret)
+{
+	int memory = e->tree.of[CGROUP_MEMORY];
+
+	*ret = (struct msg_hello){
+		.settings = e->settings,
+		.layers = e->layers.in_force,
+		.cgroup_version = memory < 0 ? 2 : (uint32_t)e->tree.h[memory].version,
+		.memory_counter = memory < 0                       ? MEMORY_COUNTER_NONE
+				  : e->tree.h[memory].version == 1 ? MEMORY_COUNTER_V1_PEAK
+								   : MEMORY_COUNTER_V2_PEAK,
+		.core_pattern_piped = e->layers.core_pattern_piped,
+		.port = port,
+	};
+}

@@ -1,0 +1,38 @@
+/* Everything that cells are made from, prepared once at start: settings, the instance's
+ * number, its groups, the root view, the layers that hold.
+ *
+ *   runs in    the supervisor and the probe
+ *   owns       all of it, from engine_open() to engine_close()
+ *   blocks     some tens of milliseconds
+ */
+#pragma once
+
+#include "kernel/cgroup.h"
+#include "priv/launch/view.h"
+#include "priv/supervisor/layers.h"
+#include "priv/supervisor/lease.h"
+#include "wire/msg.h"
+
+struct engine {
+	struct settings settings; /* uid_base moved to this instance's block */
+	struct lease lease;
+	struct cgroup_tree tree;
+	struct view view;
+	struct layers layers;
+	struct cell_factory factory;
+	int self_fd, box_fd;
+	bool tree_open;
+};
+
+void engine_clear(struct engine *e) __attribute__((nonnull));
+
+/* Read the settings (boot.h), then prepare. Stops at the first thing that cannot be had;
+ * what was found out about the layers until then is in e->layers. Needs root. */
+int engine_open(struct engine *e, struct fault *f) __attribute__((nonnull));
+
+/* Remove every trace: groups, mounts (with the process), the lease. */
+void engine_close(struct engine *e) __attribute__((nonnull));
+
+/* What the client is told first. */
+void engine_hello(const struct engine *e, uint32_t port, struct msg_hello *ret)
+	__attribute__((nonnull));

@@ -1,0 +1,211 @@
+#include "priv/supervisor/front.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "kernel/sys.h"
+#include "wire/channel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG     1024
+#define SOCKET_MODE 0660 /* a Unix socket: root and its group; the operator may widen it */
+
+void front_clear(struct front *fr)
+{
+	*fr = (struct front){ .listen_fd = -1, .channel_fd = -1, .log_fd = -1 };
+	process_clear(&fr->process);
+}
+
+static bool is_local(const struct listen_address *a)
+{
+	static const uint8_t loopback6[16] = { [15] = 1 };
+
+	switch ((enum listen_kind)a->kind) {
+	case LISTEN_INET:
+		return a->ip[0] == 127;
+	case LISTEN_INET6:
+		return memcmp(a->ip, loopback6, sizeof(loopback6)) == 0;
+	case LISTEN_UNIX:
+	default:
+		return true;
+	}
+}
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	struct sockaddr_un un;
+};
+
+static socklen_t fill_address(const struct listen_address *a, union address *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	switch ((enum listen_kind)a->kind) {
+	case LISTEN_INET:
+		ret->in.sin_family = AF_INET;
+		ret->in.sin_port = htons((uint16_t)a->port);
+		memcpy(&ret->in.sin_addr, a->ip, 4);
+		return sizeof(ret->in);
+	case LISTEN_INET6:
+		ret->in6.sin6_family = AF_INET6;
+		ret->in6.sin6_port = htons((uint16_t)a->port);
+		memcpy(&ret->in6.sin6_addr, a->ip, 16);
+		return sizeof(ret->in6);
+	case LISTEN_UNIX:
+	default:
+		ret->un.sun_family = AF_UNIX;
+		memcpy(ret->un.sun_path, a->path, sizeof(ret->un.sun_path));
+		return sizeof(ret->un);
+	}
+}
+
+/* A socket file that nobody listens on any more is in the way; anything else is left. */
+static void remove_stale(const union address *a, socklen_t len)
+{
+	cleanup_fd int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+
+	if (probe < 0 || lstat(a->un.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return;
+	if (connect(probe, &a->any, len) < 0 && errno == ECONNREFUSED)
+		(void)unlink(a->un.sun_path);
+}
+
+static int prepare(int fd, const struct listen_address *a, const union address *sa, socklen_t len)
+{
+	const int on = 1;
+
+	if (a->kind == LISTEN_UNIX)
+		remove_stale(sa, len);
+	else
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a->kind == LISTEN_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (bind(fd, &sa->any, len) < 0)
+		return -errno;
+	if (a->kind == LISTEN_UNIX && chmod(sa->un.sun_path, SOCKET_MODE) < 0)
+		return -errno;
+	return listen(fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+int front_listen(struct front *fr, const struct settings *s, struct fault *f)
+{
+	union address a, bound = { 0 };
+	socklen_t len = fill_address(&s->listen, &a), bound_len = sizeof(bound);
+	cleanup_fd int fd = -1;
+	char url[160];
+	int r;
+
+	fr->port = s->listen.port;
+	front_url(fr, s, url, sizeof(url));
+	if (!is_local(&s->listen) && !s->insecure)
+		return fault_say(f, -EPERM,
+			"refusing to listen on %s: anyone who reaches it could run code. Listen on "
+			"127.0.0.1 or unix:PATH, or pass --insecure",
+			url);
+	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fault_set(f, -errno, "socket for %s", url);
+	r = prepare(fd, &s->listen, &a, len);
+	if (r < 0)
+		return fault_set(f, r, "listen on %s", url);
+	if (getsockname(fd, &bound.any, &bound_len) < 0)
+		return fault_set(f, -errno, "getsockname");
+	if (s->listen.kind == LISTEN_INET)
+		fr->port = ntohs(bound.in.sin_port);
+	else if (s->listen.kind == LISTEN_INET6)
+		fr->port = ntohs(bound.in6.sin6_port);
+	fr->listen_fd = take_fd(&fd);
+	return 0;
+}
+
+int front_start(struct front *fr, int self_fd, struct fault *f)
+{
+	cleanup_fd int ours = -1, theirs = -1, log_r = -1, log_w = -1;
+	struct process_plan plan = {
+		.image_fd = self_fd,
+		.argv = { "glovebox", "@front", NULL },
+		.nfds = 2,
+		.out_fd = -1,
+		.pidns_of = -1,
+		.cgroup_fd = -1,
+		.new_session = 1,
+	};
+	int pair[2], r = channel_pair(pair, 1);
+
+	if (r < 0)
+		return fault_set(f, r, "socketpair");
+	ours = pair[0];
+	theirs = pair[1];
+	r = sys.pipe2(pair, O_CLOEXEC | O_NONBLOCK);
+	if (r < 0)
+		return fault_set(f, r, "pipe");
+	log_r = pair[0];
+	log_w = pair[1];
+	plan.err_fd = log_w;
+	plan.fds[0] = theirs;
+	plan.fds[1] = fr->listen_fd;
+	r = process_spawn(&plan, &fr->process, f);
+	if (r == 0)
+		r = process_release(&fr->process, f);
+	if (r < 0)
+		return fault_wrap(f, "front");
+	fr->channel_fd = take_fd(&ours);
+	fr->log_fd = take_fd(&log_r);
+	fr->starts++;
+	return 0;
+}
+
+bool front_relay_log(struct front *fr)
+{
+	char bytes[4096];
+	ssize_t n = read(fr->log_fd, bytes, sizeof(bytes));
+
+	if (n > 0)
+		log_relay(bytes, (size_t)n);
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void front_end(struct front *fr)
+{
+	struct rusage usage;
+	int status;
+
+	process_kill(&fr->process);
+	while (process_reap(&fr->process, &status, &usage) == 0) {
+		struct pollfd p = { .fd = fr->process.pidfd, .events = POLLIN };
+
+		(void)sys.poll(&p, 1, -1);
+	}
+	if (fr->log_fd >= 0)
+		(void)front_relay_log(fr);
+	process_close(&fr->process);
+	drop_fd(&fr->channel_fd);
+	drop_fd(&fr->log_fd);
+}
+
+void front_url(const struct front *fr, const struct settings *s, char *ret, size_t room)
+{
+	char host[INET6_ADDRSTRLEN] = "";
+
+	if (s->listen.kind == LISTEN_UNIX) {
+		(void)snprintf(ret, room, "unix:%s", s->listen.path);
+		return;
+	}
+	(void)inet_ntop(s->listen.kind == LISTEN_INET ? AF_INET : AF_INET6, s->listen.ip, host,
+		sizeof(host));
+	(void)snprintf(ret, room, s->listen.kind == LISTEN_INET ? "http://%s:%u" : "http://[%s]:%u",
+		host, fr->port);
+}

@@ -1,0 +1,44 @@
+/* The front as the supervisor's child: its listening socket, its start, its log.
+ *
+ *   runs in    the supervisor of a server
+ *   owns       the listening socket, across restarts of the front
+ *   trusts     nothing that the front writes: log lines are relayed with every control
+ *              byte replaced
+ */
+#pragma once
+
+#include "kernel/process.h"
+#include "wire/settings.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fault;
+
+struct front {
+	int listen_fd;
+	uint32_t port; /* really bound; 0 for a Unix socket */
+	struct process process;
+	int channel_fd; /* non-blocking */
+	int log_fd;     /* read end, non-blocking */
+	unsigned starts;
+};
+
+void front_clear(struct front *fr) __attribute__((nonnull));
+
+/* Bind and listen. Refuses an address beyond loopback unless settings->insecure. */
+int front_listen(struct front *fr, const struct settings *s, struct fault *f)
+	__attribute__((nonnull));
+
+/* Start the process; on success channel_fd and log_fd are new. */
+int front_start(struct front *fr, int self_fd, struct fault *f) __attribute__((nonnull));
+
+/* Pass on what it has logged. False at the end of the pipe. */
+bool front_relay_log(struct front *fr) __attribute__((nonnull));
+
+/* Kill it if it still lives, reap it, close its descriptors (not the listening socket). */
+void front_end(struct front *fr) __attribute__((nonnull));
+
+/* "http://127.0.0.1:8000" or "unix:/path" as a person would type it. */
+void front_url(const struct front *fr, const struct settings *s, char *ret, size_t room)
+	__attribute__((nonnull));

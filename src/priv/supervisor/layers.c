@@ -1,0 +1,202 @@
+#include "priv/supervisor/layers.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "kernel/landlock.h"
+#include "kernel/process.h"
+#include "kernel/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define PROBE_TIMEOUT_MS  10000
+#define PROBE_SCRATCH     (UINT64_C(1) << 20)
+#define OPEN_FILES_NEEDED 256 /* what a program gets (box/enter/steps.c) */
+
+static void yes(struct layers *l, enum layer layer)
+{
+	l->in_force |= LAYER_BIT(layer);
+}
+
+static void judge(struct layers *l, enum layer layer, int r, const char *what)
+{
+	if (r >= 0)
+		yes(l, layer);
+	else
+		(void)fault_set(&l->why[layer], r, "%s", what);
+}
+
+static void probe_namespaces(struct layers *l)
+{
+	static const struct {
+		enum layer layer;
+		uint64_t flag;
+		const char *name;
+	} list[] = {
+		{ LAYER_USER_NS, CLONE_NEWUSER, "clone(CLONE_NEWUSER)" },
+		{ LAYER_PID_NS, CLONE_NEWPID, "clone(CLONE_NEWPID)" },
+		{ LAYER_MOUNT_NS, CLONE_NEWNS, "clone(CLONE_NEWNS)" },
+		{ LAYER_IPC_NS, CLONE_NEWIPC, "clone(CLONE_NEWIPC)" },
+		{ LAYER_UTS_NS, CLONE_NEWUTS, "clone(CLONE_NEWUTS)" },
+		{ LAYER_CGROUP_NS, CLONE_NEWCGROUP, "clone(CLONE_NEWCGROUP)" },
+		{ LAYER_NET_NS, CLONE_NEWNET, "clone(CLONE_NEWNET)" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		judge(l, list[i].layer, process_try_namespaces(list[i].flag), list[i].name);
+}
+
+static void probe_confinement(struct layers *l)
+{
+	uint32_t action = SECCOMP_RET_ERRNO;
+	int pidfd;
+
+	judge(l, LAYER_CAPS,
+		sys.prctl(PR_CAPBSET_READ, 8 /* CAP_SETPCAP */, 0, 0, 0) == 1 ? 0 : -EPERM,
+		"CAP_SETPCAP is not in the bounding set");
+	judge(l, LAYER_NNP, sys.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), "PR_GET_NO_NEW_PRIVS");
+	judge(l, LAYER_SECCOMP, sys.seccomp(SECCOMP_GET_ACTION_AVAIL, 0, &action),
+		"SECCOMP_RET_ERRNO");
+	judge(l, LAYER_LANDLOCK, landlock_abi() > 0 ? 0 : -EOPNOTSUPP, "landlock_create_ruleset");
+	pidfd = sys.pidfd_open(getpid(), 0);
+	judge(l, LAYER_WATCHDOG, pidfd, "pidfd_open");
+	drop_fd(&pidfd);
+}
+
+static void probe_rlimits(struct layers *l)
+{
+	struct rlimit now = { 0 };
+	int r = sys.prlimit(0, RLIMIT_NOFILE, NULL, &now);
+
+	if (r == 0 && now.rlim_max < OPEN_FILES_NEEDED)
+		r = -EMFILE;
+	judge(l, LAYER_RLIMITS, r, "hard limit of open files");
+}
+
+void layers_probe_kernel(struct layers *l, const struct settings *s)
+{
+	char pattern[128];
+
+	*l = (struct layers){ .in_force = 0 };
+	probe_namespaces(l);
+	probe_confinement(l);
+	probe_rlimits(l);
+	if (s->uid_range_taken)
+		(void)fault_say(&l->why[LAYER_UIDS], -EBUSY,
+			"a user, group or subordinate range lies in %u-%u", s->uid_base,
+			s->uid_base + 65535);
+	else
+		yes(l, LAYER_UIDS);
+	if (io_read_text(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)) > 0)
+		l->core_pattern_piped = pattern[0] == '|' || pattern[0] == '@';
+}
+
+/* No swap on the host is as good as swap accounting. */
+static bool host_has_swap(void)
+{
+	char text[4096];
+	ssize_t n = io_read_text(AT_FDCWD, "/proc/swaps", text, sizeof(text));
+	const char *line = n > 0 ? strchr(text, '\n') : NULL;
+
+	return n == -EFBIG || (line && line[1] != '\0');
+}
+
+void layers_probe_cgroups(struct layers *l, const struct cgroup_tree *t)
+{
+	static const struct {
+		enum layer layer;
+		enum cgroup_controller controller;
+		const char *name;
+	} list[] = {
+		{ LAYER_MEMORY, CGROUP_MEMORY, "no hierarchy offers the memory controller" },
+		{ LAYER_CPU, CGROUP_CPU, "no hierarchy offers the cpu controller" },
+		{ LAYER_PIDS, CGROUP_PIDS, "no hierarchy offers the pids controller" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		judge(l, list[i].layer, t->of[list[i].controller] >= 0 ? 0 : -ENOENT, list[i].name);
+	judge(l, LAYER_SWAP, t->swap_accounting || !host_has_swap() ? 0 : -EOPNOTSUPP,
+		"there is swap and the kernel does not account for it");
+	judge(l, LAYER_KILL, faccessat(t->h[0].dir_fd, "cgroup.kill", W_OK, 0) < 0 ? -errno : 0,
+		"cgroup.kill");
+}
+
+/* Feed the cell what it says until it is parked. */
+static int build(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	uint64_t deadline = clock_ns() + PROBE_TIMEOUT_MS * NS_PER_MS;
+
+	while (c->state == CELL_BUILDING || c->state == CELL_ENTERING) {
+		struct pollfd p = {
+			.fd = c->state == CELL_BUILDING ? c->init_channel : c->main_channel,
+			.events = POLLIN,
+		};
+
+		if (sys.poll(&p, 1, clock_ms_until(deadline)) == 0)
+			return fault_say(f, -ETIMEDOUT, "a cell did not come to stand in %d ms",
+				PROBE_TIMEOUT_MS);
+		if (cell_hear(c, factory) < 0) {
+			*f = c->fault;
+			return f->code;
+		}
+	}
+	return 0;
+}
+
+static void destroy(struct cell *c, const struct cell_factory *factory)
+{
+	uint64_t deadline = clock_ns() + PROBE_TIMEOUT_MS * NS_PER_MS;
+
+	cell_kill(c);
+	while (clock_ns() < deadline) {
+		/* cgroup.events wakes this; the short timeout is for rmdir's EBUSY. */
+		struct pollfd p = { .fd = c->leaf.events_fd, .events = POLLPRI };
+
+		if (cell_is_empty(c) && cell_remove(c, factory))
+			return;
+		(void)sys.poll(&p, 1, 5);
+	}
+}
+
+int layers_probe_cell(struct layers *l, const struct cell_factory *factory)
+{
+	struct cell c;
+	int r;
+
+	memset(&c, 0, sizeof(c));
+	r = cell_create(&c, factory, 0, 0, PROBE_SCRATCH, &l->cell);
+	if (r == 0)
+		r = build(&c, factory, &l->cell);
+	destroy(&c, factory);
+	if (r == 0) {
+		yes(l, LAYER_ROOT);
+		yes(l, LAYER_PROC);
+		return 0;
+	}
+	l->why[LAYER_ROOT] = l->cell;
+	l->why[LAYER_PROC] = l->cell;
+	return r;
+}
+
+int layers_decide(const struct layers *l, uint64_t allowed, struct fault *f)
+{
+	uint64_t missing = LAYER_ALL & ~l->in_force & ~(allowed & LAYERS_DEGRADABLE);
+
+	for (unsigned i = 0; i < LAYER_MAX; i++) {
+		if (!(missing & LAYER_BIT(i)))
+			continue;
+		return fault_say(f, -EOPNOTSUPP,
+			"layer %s is missing: %s. Without it %s. Remedy: %s", layer_word(i),
+			l->why[i].text, layer_lost(i), layer_remedy(i));
+	}
+	return 0;
+}

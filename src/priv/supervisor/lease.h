@@ -1,0 +1,32 @@
+/* Which of the instances on this host this one is: a number whose lock file is held for
+ * as long as the supervisor lives. The number names its cgroups (glovebox.N) and chooses
+ * its block of host uids, so that a server and any number of `glovebox run` can work side
+ * by side.
+ *
+ *   runs in    the supervisor and the probe
+ *   owns       the lock; the kernel releases it when the process ends, however it ends
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fault;
+
+#define LEASE_DIR   "/run/glovebox"
+#define LEASE_MAX   256u /* blocks of LEASE_UIDS in the 65,536 ids from uid-base on */
+#define LEASE_UIDS  256u
+#define LEASE_CELLS 120u /* cells of one instance: two ids each, 16 for other processes */
+
+struct lease {
+	unsigned number;
+	int fd; /* the locked file */
+};
+
+/* Take the lowest free number. -EBUSY when all are taken. */
+int lease_take(struct lease *ret, struct fault *f) __attribute__((nonnull));
+
+/* Is there no living instance of that number? For cgroup_sweep(); `ctx` is the own lease. */
+bool lease_is_dead(unsigned number, void *ctx);
+
+void lease_release(struct lease *l) __attribute__((nonnull));

@@ -1,0 +1,404 @@
+/* The supervisor: the one process that keeps privileges, and the parent of every other.
+ *
+ * While it serves it reads two kinds of things only: fixed-size messages of wire/msg.h
+ * from its one client, and files of the kernel. The client is the front of a server, or
+ * libglovebox in the process of somebody who called `glovebox run`; it is trusted with
+ * nothing (submit.h).
+ *
+ * One loop: epoll tells that something happened at a slot, or that the client spoke, or
+ * that a signal came; board_look() and board_tick() do the rest. Nothing in the loop
+ * waits for anything else.
+ *
+ * When the front dies, its runs are killed and it is started again. When this process
+ * dies, everything dies: children by PDEATHSIG, cells with their init, whose channel
+ * closes; the groups that remain are swept by the next start.
+ */
+#include "priv/supervisor/main.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "kernel/caps.h"
+#include "priv/supervisor/board.h"
+#include "priv/supervisor/boot.h"
+#include "priv/supervisor/engine.h"
+#include "priv/supervisor/front.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum token {
+	TOKEN_SIGNAL,
+	TOKEN_CLIENT,
+	TOKEN_LOG,
+	TOKEN_SLOTS /* the first slot; everything from here on */
+};
+
+#define RESTART_MIN_NS (100 * NS_PER_MS)
+#define RESTART_MAX_NS (5 * NS_PER_S)
+#define KILL_GRACE_NS  (5 * NS_PER_S) /* for the cells, after everything was killed */
+#define CLIENT_BURST   64             /* messages read in one go, so that slots get their turn */
+
+/* What is left after the start: making cells needs these and nothing else.
+ * SYS_ADMIN mounts, namespaces, setns; SYS_CHROOT setns of a mount namespace; SYS_PTRACE
+ * setns on the pidfd of a process that is not dumpable; SETUID, SETGID id maps; SETPCAP
+ * the bounding set of children; CHOWN, FOWNER, DAC_OVERRIDE pipes of the front, groups
+ * owned by others; KILL processes of other uids; NET_ADMIN bringing up a cell's lo is
+ * init's own, in its own namespace, and not in this list. */
+#define KEPT_CAPABILITIES                                                                 \
+	(CAPS_BIT(CAP_SYS_ADMIN) | CAPS_BIT(CAP_SYS_CHROOT) | CAPS_BIT(CAP_SYS_PTRACE) |  \
+		CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID) | CAPS_BIT(CAP_SETPCAP) |     \
+		CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_FOWNER) | CAPS_BIT(CAP_DAC_OVERRIDE) | \
+		CAPS_BIT(CAP_KILL))
+
+static struct {
+	struct engine engine;
+	struct board board;
+	struct front front;
+	struct msg_hello hello;
+	int epoll_fd, signal_fd;
+	bool server; /* false: one library client, and the end with it */
+	bool draining, stopped;
+	uint64_t drain_deadline_ns;           /* when the rest is killed */
+	uint64_t restart_ns, restart_wait_ns; /* of the front; 0: it runs */
+	int exit_status;
+} sv;
+
+static void watch(int fd, enum token token)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = token };
+
+	if (epoll_ctl(sv.epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		log_err("watch", "why=\"%s\"", strerrordesc_np(errno));
+}
+
+static int open_loop(struct fault *f)
+{
+	sigset_t set;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return fault_set(f, -errno, "block signals");
+	sv.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	sv.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (sv.signal_fd < 0 || sv.epoll_fd < 0)
+		return fault_set(f, -errno, "event loop");
+	watch(sv.signal_fd, TOKEN_SIGNAL);
+	return 0;
+}
+
+static void send_health(bool ready, const struct fault *why)
+{
+	struct msg_health m = { .ready = ready, .running = board_busy(&sv.board), .why = *why };
+
+	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_HEALTH, &m, NULL) < 0)
+		log_warn("health_lost", "ready=%d", ready);
+}
+
+static int greet(struct fault *f)
+{
+	const struct fault none = { 0 };
+	int r = channel_send(sv.board.client_fd, MSG_HELLO, &sv.hello, NULL);
+
+	if (r < 0)
+		return fault_set(f, r, "send HELLO");
+	send_health(true, &none);
+	return 0;
+}
+
+static int start_front(struct fault *f)
+{
+	int r = front_start(&sv.front, sv.engine.self_fd, f);
+
+	if (r < 0)
+		return r;
+	sv.restart_ns = 0;
+	sv.board.client_fd = sv.front.channel_fd;
+	watch(sv.front.channel_fd, TOKEN_CLIENT);
+	watch(sv.front.log_fd, TOKEN_LOG);
+	return greet(f);
+}
+
+static void print_banner(void)
+{
+	char url[160];
+
+	front_url(&sv.front, &sv.engine.settings, url, sizeof(url));
+	(void)printf("Glovebox is listening on %s\n", url);
+	if (sv.engine.settings.listen.kind == LISTEN_UNIX)
+		(void)printf(
+			"Try:  curl --unix-socket %s http://localhost/execute -H 'Content-Type: "
+			"application/json' -d '{\"code\": \"print(6 * 7)\"}'\n",
+			sv.engine.settings.listen.path);
+	else
+		(void)printf("Try:  curl %s/execute -H 'Content-Type: application/json' -d "
+			     "'{\"code\": \"print(6 * 7)\"}'\n",
+			url);
+	(void)fflush(stdout);
+}
+
+static int start_server(struct fault *f)
+{
+	int r = front_listen(&sv.front, &sv.engine.settings, f);
+
+	if (r < 0)
+		return r;
+	engine_hello(&sv.engine, sv.front.port, &sv.hello);
+	return start_front(f);
+}
+
+static int start_library(struct fault *f)
+{
+	int flags = fcntl(BOOT_CHANNEL, F_GETFL);
+
+	if (flags < 0 || fcntl(BOOT_CHANNEL, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		fcntl(BOOT_CHANNEL, F_SETFD, FD_CLOEXEC) < 0)
+		return fault_set(f, -errno, "the library's channel");
+	sv.board.client_fd = BOOT_CHANNEL;
+	engine_hello(&sv.engine, 0, &sv.hello);
+	watch(BOOT_CHANNEL, TOKEN_CLIENT);
+	return greet(f);
+}
+
+/* Begin the orderly end: nothing new, what runs may finish within the grace. */
+static void drain(void)
+{
+	const struct fault why = { .code = -ESHUTDOWN, .text = "shutting down" };
+	struct msg_drain m = { .grace_us = sv.engine.settings.shutdown_grace_us };
+
+	if (sv.draining || !sv.server) {
+		/* The second signal, or a library whose only purpose was the run. */
+		sv.draining = true;
+		sv.stopped = true;
+		return;
+	}
+	sv.draining = true;
+	sv.drain_deadline_ns = clock_ns() + m.grace_us * NS_PER_US;
+	log_info("drain", "running=%u grace_ms=%lu", board_busy(&sv.board),
+		(unsigned long)(m.grace_us / 1000));
+	if (sv.restart_ns != 0)
+		sv.stopped = true; /* no front that could finish anything */
+	send_health(false, &why);
+	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_DRAIN, &m, NULL) < 0)
+		sv.stopped = true;
+}
+
+static void on_signal(void)
+{
+	struct signalfd_siginfo si;
+
+	while (read(sv.signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		/* Started from a terminal that has gone: a server stays. */
+		if (si.ssi_signo != SIGHUP || !sv.server)
+			drain();
+	}
+}
+
+/* The client is gone, by its own doing or by ours. */
+static void client_gone(const char *why)
+{
+	uint64_t wait = sv.restart_wait_ns;
+
+	(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.board.client_fd, NULL);
+	sv.board.client_fd = -1;
+	board_cancel_all(&sv.board);
+	if (!sv.server) {
+		sv.stopped = true;
+		return;
+	}
+	(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.front.log_fd, NULL);
+	front_end(&sv.front);
+	if (sv.draining) {
+		sv.stopped = true;
+		return;
+	}
+	log_err("front_lost", "why=\"%s\" restart_ms=%lu", why, (unsigned long)(wait / NS_PER_MS));
+	sv.restart_ns = clock_ns() + wait;
+	sv.restart_wait_ns = wait * 2 > RESTART_MAX_NS ? RESTART_MAX_NS : wait * 2;
+}
+
+static void on_message(struct msg *m)
+{
+	const struct fault draining = { .code = -ESHUTDOWN, .text = "shutting down" };
+	const char *rule = "";
+
+	if (m->type == MSG_CANCEL) {
+		board_cancel(&sv.board, m->as.CANCEL.run);
+	} else if (m->type == MSG_SUBMIT && sv.draining && !sv.server) {
+		struct msg_refused no = { .run = m->as.SUBMIT.run, .retry = 1, .fault = draining };
+
+		(void)channel_send(sv.board.client_fd, MSG_REFUSED, &no, NULL);
+		msg_done(m);
+	} else if (m->type == MSG_SUBMIT && board_submit(&sv.board, m, &rule) < 0) {
+		client_gone(rule);
+	}
+	/* A run that got this far shows that the front works: the next crash is a new one. */
+	sv.restart_wait_ns = RESTART_MIN_NS;
+}
+
+static void on_client(void)
+{
+	static struct msg m;
+	const char *rule = "";
+
+	for (unsigned i = 0; i < CLIENT_BURST && sv.board.client_fd >= 0; i++) {
+		int r = channel_recv(sv.board.client_fd, ROLE_CLIENT, ROLE_SUPERVISOR, &m, &rule);
+
+		if (r == -EAGAIN)
+			return;
+		if (r == 1)
+			on_message(&m);
+		else
+			client_gone(r == 0         ? "it closed its channel"
+				    : r == -EPROTO ? rule
+						   : strerrordesc_np(-r));
+	}
+}
+
+static void on_event(const struct epoll_event *ev)
+{
+	uint64_t token = ev->data.u64;
+
+	if (token >= TOKEN_SLOTS) {
+		board_look(&sv.board, (unsigned)(token - TOKEN_SLOTS));
+		return;
+	}
+	switch ((enum token)token) {
+	case TOKEN_SIGNAL:
+		on_signal();
+		break;
+	case TOKEN_CLIENT:
+		if (sv.board.client_fd >= 0)
+			on_client();
+		break;
+	case TOKEN_LOG:
+		if (sv.front.log_fd >= 0 && !front_relay_log(&sv.front))
+			(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.front.log_fd, NULL);
+		break;
+	case TOKEN_SLOTS:
+	default:
+		break;
+	}
+}
+
+static uint64_t tick(void)
+{
+	uint64_t next = board_tick(&sv.board), now = clock_ns();
+	struct fault f = { 0 };
+
+	if (sv.draining && !sv.stopped) {
+		if (now >= sv.drain_deadline_ns)
+			sv.stopped = true;
+		else if (sv.drain_deadline_ns < next)
+			next = sv.drain_deadline_ns;
+	}
+	if (sv.restart_ns == 0)
+		return next;
+	if (now < sv.restart_ns)
+		return sv.restart_ns < next ? sv.restart_ns : next;
+	if (start_front(&f) < 0) {
+		log_err("front_restart", "why=%s", LQ(f.text));
+		sv.restart_ns = now + RESTART_MAX_NS;
+	} else {
+		log_warn("front_restarted", "starts=%u", sv.front.starts);
+	}
+	return next;
+}
+
+static void turn(uint64_t until_ns)
+{
+	struct epoll_event ev[32];
+	int n = epoll_wait(sv.epoll_fd, ev, 32, clock_ms_until(until_ns));
+
+	for (int i = 0; i < n; i++)
+		on_event(&ev[i]);
+}
+
+static void serve(void)
+{
+	while (!sv.stopped)
+		turn(tick());
+
+	/* Whatever still runs ends here, and is waited for. */
+	board_cancel_all(&sv.board);
+	sv.drain_deadline_ns = clock_ns() + KILL_GRACE_NS;
+	while (board_busy(&sv.board) > 0 && clock_ns() < sv.drain_deadline_ns) {
+		uint64_t next = board_tick(&sv.board);
+
+		turn(next < sv.drain_deadline_ns ? next : sv.drain_deadline_ns);
+	}
+}
+
+/* Why it does not start: for a person at the terminal, or for the library that asked. */
+static void say_refusal(const struct fault *f)
+{
+	struct msg_health m = { .ready = 0, .why = *f };
+
+	if (sv.server)
+		(void)fprintf(stderr, "glovebox: %s\n", f->text);
+	else
+		(void)channel_send(BOOT_CHANNEL, MSG_HEALTH, &m, NULL);
+}
+
+static int start(struct fault *f)
+{
+	int r = open_loop(f);
+
+	if (r == 0)
+		r = engine_open(&sv.engine, f);
+	if (r < 0)
+		return r;
+	log_setup("supervisor", (enum log_level)sv.engine.settings.log_level);
+	sv.board.settings = &sv.engine.settings;
+	sv.board.factory = &sv.engine.factory;
+	sv.board.slots = sv.engine.settings.max_runs;
+	sv.board.epoll_fd = sv.epoll_fd;
+	r = sv.server ? start_server(f) : start_library(f);
+	if (r == 0)
+		r = caps_keep_only(KEPT_CAPABILITIES, f);
+	return r;
+}
+
+int role_supervisor(void)
+{
+	struct fault f = { 0 };
+	struct stat st;
+
+	log_setup("supervisor", LOG_LEVEL_INFO);
+	sv.server = fstat(BOOT_CHANNEL, &st) < 0 || !S_ISSOCK(st.st_mode);
+	sv.restart_wait_ns = RESTART_MIN_NS;
+	engine_clear(&sv.engine);
+	front_clear(&sv.front);
+	board_init(&sv.board);
+	sv.board.client_fd = -1;
+	sv.board.token = TOKEN_SLOTS;
+	if (start(&f) < 0) {
+		say_refusal(&f);
+		sv.exit_status = 1;
+	} else {
+		if (sv.server)
+			print_banner();
+		log_info("ready", "instance=%u runs=%u cgroup=v%u", sv.engine.lease.number,
+			sv.board.slots, sv.hello.cgroup_version);
+		serve();
+	}
+	if (sv.front.process.pid > 0)
+		front_end(&sv.front);
+	if (sv.server && sv.front.listen_fd >= 0 && sv.engine.settings.listen.kind == LISTEN_UNIX)
+		(void)unlink(sv.engine.settings.listen.path);
+	engine_close(&sv.engine);
+	return sv.exit_status;
+}

@@ -1,0 +1,82 @@
+#include "priv/supervisor/submit.h"
+
+#include "base/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* A pipe of its own, open in exactly the one direction. */
+static bool is_pipe(int fd, int mode)
+{
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) == mode &&
+	       fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static bool same_pipe(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) < 0 || fstat(b, &y) < 0 ||
+	       (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+const char *submit_violation(const struct msg *m)
+{
+	const struct msg_submit *s = &m->as.SUBMIT;
+	struct stat st;
+	int seals = fcntl(m->fds[0], F_GET_SEALS);
+
+	if (s->reserved != 0 || s->allow_network > 1)
+		return "reserved bits are set";
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return "the code is not sealed memory";
+	if (fstat(m->fds[0], &st) < 0 || (uint64_t)st.st_size != s->code_bytes)
+		return "the code is not as long as announced";
+	if (!is_pipe(m->fds[1], O_RDONLY))
+		return "stdin is not the read end of a pipe";
+	if (!is_pipe(m->fds[2], O_WRONLY) || !is_pipe(m->fds[3], O_WRONLY))
+		return "stdout and stderr are not write ends of pipes";
+	if (same_pipe(m->fds[1], m->fds[2]) || same_pipe(m->fds[1], m->fds[3]) ||
+		same_pipe(m->fds[2], m->fds[3]))
+		return "one pipe for two streams";
+	return NULL;
+}
+
+static int check(const char *name, uint64_t value, uint64_t least, uint64_t most, struct fault *f)
+{
+	if (value >= least && value <= most)
+		return 0;
+	return fault_say(f, -ERANGE, "%s: %lu is not between %lu and %lu", name,
+		(unsigned long)value, (unsigned long)least, (unsigned long)most);
+}
+
+int submit_check_limits(
+	const struct msg_submit *s, const struct settings *settings, struct fault *f)
+{
+	const struct run_limits *l = &s->limits, *max = &settings->max;
+	int r = check(
+		"timeout (microseconds)", l->timeout_us, LIMIT_TIMEOUT_MIN_US, max->timeout_us, f);
+
+	if (r == 0)
+		r = check("memory (bytes)", l->memory_bytes, LIMIT_MEMORY_MIN_BYTES,
+			max->memory_bytes, f);
+	if (r == 0)
+		r = check(
+			"cpu (thousandths)", l->cpu_milli, LIMIT_CPU_MIN_MILLI, max->cpu_milli, f);
+	if (r == 0)
+		r = check("pids", l->pids, LIMIT_PIDS_MIN, max->pids, f);
+	if (r == 0)
+		r = check("cpu time (microseconds)", l->cpu_time_us, 0, LIMIT_TIMEOUT_MAX_US, f);
+	if (r == 0)
+		r = check("code (bytes)", s->code_bytes, 0, settings->code_bytes, f);
+	if (r == 0 && s->allow_network)
+		r = fault_say(f, -EOPNOTSUPP, "allow_network: this server has no network gate");
+	return r;
+}
