@@ -15,7 +15,7 @@
 
 struct fault {
 	int code; /* negative errno, 0 while nothing went wrong */
-	char text[252];
+	char text[508];
 };
 _Static_assert(sizeof(struct fault) <= PIPE_BUF, "a fault must cross a pipe in one piece");
 

@@ -81,7 +81,8 @@ int cgroup_needs_scope(const char *path, struct fault *f) __attribute__((nonnull
 /* Find the hierarchies and a place for instance `number`, make its groups and move the
  * calling process into a leaf of its own where v2 demands that. `path` is --cgroup or "".
  * A missing controller is no fault here: its of[] is -1 and *ret says so to the caller,
- * who decides. Groups of that name left by a dead instance are swept first.
+ * who decides. Groups of that name left by a dead instance are emptied first, and what
+ * runs in them is killed: the caller holds the lock that makes `number` its own.
  * A refusal says what the administrator can do. */
 int cgroup_tree_open(struct cgroup_tree *ret, unsigned number, const char *path, struct fault *f)
 	__attribute__((nonnull));

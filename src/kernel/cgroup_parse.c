@@ -113,53 +113,54 @@ static int unescape(const struct field *f, char ret[CGROUP_PATH_MAX])
 	return 0;
 }
 
-enum {
-	F_ID,
-	F_PARENT,
-	F_DEVICE,
-	F_ROOT,
-	F_POINT,
-	F_OPTIONS,
-	F_FIXED
+struct mount_line {
+	struct field root, point, options, type, super;
 };
 
 /* "36 35 98:0 /root /point rw,relatime shared:1 - cgroup cgroup rw,memory" */
-static int parse_mount_line(const char *line, const char *end, struct cgroup_mounts *ret)
+static int split_mount_line(const char *line, const char *end, struct mount_line *ret)
 {
-	struct field fixed[F_FIXED], word, type, source, super;
-	struct cgroup_mount m = { 0 };
-	int r;
+	struct field id, parent, device, source, word;
+	struct field *const fixed[] = { &id, &parent, &device, &ret->root, &ret->point,
+		&ret->options };
 
-	for (unsigned i = 0; i < F_FIXED; i++) {
-		if (!take_field(&line, end, ' ', &fixed[i]) || fixed[i].len == 0)
+	for (unsigned i = 0; i < ARRAY_LEN(fixed); i++) {
+		if (!take_field(&line, end, ' ', fixed[i]) || fixed[i]->len == 0)
 			return -EINVAL;
 	}
 	do {
 		if (!take_field(&line, end, ' ', &word))
 			return -EINVAL;
 	} while (!field_is(&word, "-"));
-	if (!take_field(&line, end, ' ', &type) || !take_field(&line, end, ' ', &source))
+	if (!take_field(&line, end, ' ', &ret->type) || !take_field(&line, end, ' ', &source))
 		return -EINVAL;
-	if (!take_field(&line, end, ' ', &super))
-		super = (struct field){ .at = end, .len = 0 };
+	if (!take_field(&line, end, ' ', &ret->super))
+		ret->super = (struct field){ .at = end, .len = 0 };
+	return 0;
+}
 
-	m.version = field_is(&type, "cgroup2") ? 2 : field_is(&type, "cgroup") ? 1 : 0;
-	if (m.version == 0)
-		return 0;
-	m.controllers = m.version == 1 ? parse_names(super.at, super.len) : 0;
-	if (m.version == 1 && m.controllers == 0)
-		return 0;
-	m.read_only = list_has(&fixed[F_OPTIONS], "ro") || list_has(&super, "ro");
-	r = unescape(&fixed[F_ROOT], m.root);
-	if (r == 0)
-		r = unescape(&fixed[F_POINT], m.point);
-	if (r == -ENAMETOOLONG)
-		return 0;
+/* 1: `ret` is one of the mounts that matter; 0: it is not. */
+static int parse_mount_line(const char *line, const char *end, struct cgroup_mount *ret)
+{
+	struct cgroup_mount m = { 0 };
+	struct mount_line l;
+	int r;
+
+	r = split_mount_line(line, end, &l);
 	if (r < 0)
 		return r;
-	if (ret->count < CGROUP_MOUNTS_MAX)
-		ret->m[ret->count++] = m;
-	return 0;
+	m.version = field_is(&l.type, "cgroup2") ? 2 : field_is(&l.type, "cgroup") ? 1 : 0;
+	m.controllers = m.version == 1 ? parse_names(l.super.at, l.super.len) : 0;
+	if (m.version == 0 || (m.version == 1 && m.controllers == 0))
+		return 0;
+	m.read_only = list_has(&l.options, "ro") || list_has(&l.super, "ro");
+	r = unescape(&l.root, m.root);
+	if (r == 0)
+		r = unescape(&l.point, m.point);
+	if (r < 0)
+		return r == -ENAMETOOLONG ? 0 : r;
+	*ret = m;
+	return 1;
 }
 
 int cgroup_parse_mountinfo(const char *text, struct cgroup_mounts *ret)
@@ -170,9 +171,13 @@ int cgroup_parse_mountinfo(const char *text, struct cgroup_mounts *ret)
 
 	ret->count = 0;
 	while (take_field(&p, end, '\n', &line)) {
-		r = parse_mount_line(line.at, line.at + line.len, ret);
+		struct cgroup_mount m;
+
+		r = parse_mount_line(line.at, line.at + line.len, &m);
 		if (r < 0)
 			return r;
+		if (r == 1 && ret->count < CGROUP_MOUNTS_MAX)
+			ret->m[ret->count++] = m;
 	}
 	return 0;
 }

@@ -13,10 +13,23 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+/* Alone in a group that is ours to arrange. What systemd did not delegate it may
+ * rearrange at any time. */
+static bool may_leave_own(const struct cgroup_sight *s)
+{
+	return s->own_writable && !s->own_shared && (s->own_delegated || !s->systemd) &&
+	       (s->wanted & s->own_controllers);
+}
+
+/* Without systemd, root may go to the top of the hierarchy; without a controller to hand
+ * on even where that top, in a container, is a group like any other. */
+static bool may_use_top(const struct cgroup_sight *s)
+{
+	return s->is_root && (s->top_is_real || s->wanted == 0);
+}
+
 enum cgroup_place cgroup_decide(const struct cgroup_sight *s)
 {
-	bool ours;
-
 	if (*s->path)
 		return CGROUP_PLACE_PATH;
 	/* Without a controller to hand on, children may be made beside processes. The same
@@ -24,18 +37,15 @@ enum cgroup_place cgroup_decide(const struct cgroup_sight *s)
 	if (s->own_writable && (s->own_is_top || s->wanted == 0))
 		return CGROUP_PLACE_OWN;
 
-	/* What systemd did not delegate it may rearrange at any time. */
-	ours = s->own_writable && !s->own_shared && (s->own_delegated || !s->systemd);
-	if (ours && !s->systemd && s->is_root && s->top_is_real &&
-		(s->wanted & ~s->own_controllers))
-		return CGROUP_PLACE_TOP;
-	if (ours && (s->wanted & s->own_controllers))
-		return CGROUP_PLACE_LEAVE_OWN;
+	if (may_leave_own(s)) {
+		bool lacks_some = s->wanted & ~s->own_controllers;
+
+		return lacks_some && !s->systemd && may_use_top(s) ? CGROUP_PLACE_TOP
+								   : CGROUP_PLACE_LEAVE_OWN;
+	}
 	if (s->systemd && s->wanted)
 		return CGROUP_PLACE_SCOPE;
-	if (s->is_root && (s->top_is_real || s->wanted == 0))
-		return CGROUP_PLACE_TOP;
-	return CGROUP_PLACE_NONE;
+	return may_use_top(s) ? CGROUP_PLACE_TOP : CGROUP_PLACE_NONE;
 }
 
 int cgroup_find_v1(const struct cgroup_mounts *m, enum cgroup_controller c)
@@ -68,23 +78,19 @@ static void drop_hidden(struct cgroup_mounts *m)
 	m->count = kept;
 }
 
-/* The best cgroup2 mount: writable, and one that shows our own group if there is one. */
+/* A cgroup2 mount that is writable and shows our own group; -1 when there is none. */
 static int choose_unified(const struct cgroup_host *h)
 {
 	char unused[CGROUP_PATH_MAX];
-	int best = -1;
 
 	for (unsigned i = 0; i < h->mounts.count; i++) {
 		const struct cgroup_mount *m = &h->mounts.m[i];
 
-		if (m->version != 2 || m->read_only)
-			continue;
-		if (cgroup_relative(m->root, h->own.unified, unused))
+		if (m->version == 2 && !m->read_only &&
+			cgroup_relative(m->root, h->own.unified, unused))
 			return (int)i;
-		if (best < 0)
-			best = (int)i;
 	}
-	return best;
+	return -1;
 }
 
 /* A cgroup2 mount that nobody else sees and that goes with its last descriptor. */
@@ -95,14 +101,19 @@ static int mount_unified(struct fault *f)
 
 	fs_fd = sys.fsopen("cgroup2", FSOPEN_CLOEXEC);
 	if (fs_fd < 0)
-		return fault_set(f, fs_fd, "no writable cgroup2 mount, and fsopen cgroup2");
+		return fault_set(f, fs_fd,
+			"no cgroup2 mount that is writable and shows our group, and fsopen "
+			"cgroup2");
 	r = sys.fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
 	if (r < 0)
-		return fault_set(f, r, "no writable cgroup2 mount, and mounting one");
+		return fault_set(f, r,
+			"no cgroup2 mount that is writable and shows our group, and mounting one");
 	fd = sys.fsmount(
 		fs_fd, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (fd < 0)
-		return fault_set(f, fd, "no writable cgroup2 mount, and fsmount cgroup2");
+		return fault_set(f, fd,
+			"no cgroup2 mount that is writable and shows our group, and fsmount "
+			"cgroup2");
 	return fd;
 }
 

@@ -60,14 +60,27 @@ static int open_base(int top_fd, const char *path, bool make, unsigned wanted)
 			r = sys.mkdirat(fd, part, 0755);
 			if (r < 0 && r != -EEXIST)
 				return r;
-			if (wanted)
-				(void)enable(fd, wanted);
+			r = enable(fd, wanted);
+			if (r < 0) {
+				(void)sys.unlinkat(fd, part, AT_REMOVEDIR);
+				return r;
+			}
 			next = cgroup_open_dir(fd, part);
 		}
 		drop_fd(&fd);
 		fd = next;
 	}
 	return take_fd(&fd);
+}
+
+static int refuse_crowd(const char *base, struct fault *f)
+{
+	return fault_say(f, -EBUSY,
+		"processes are in the group (or the one above), so that no limits can be set below "
+		"it; name one "
+		"without "
+		"processes by --cgroup, or start Glovebox as the only process of its group: %s",
+		base);
 }
 
 /* One hierarchy to go into. */
@@ -89,6 +102,8 @@ static int enter(struct cgroup_tree *t, const struct entry *e, struct fault *f)
 
 	(void)snprintf(h.mount, sizeof(h.mount), "%s", e->mount);
 	(void)snprintf(h.base, sizeof(h.base), "%s", e->base);
+	if (base_fd == -EBUSY)
+		return refuse_crowd(h.base, f);
 	if (base_fd < 0)
 		return fault_set(f, base_fd, "%s: open group %s", h.mount, h.base);
 	r = sys.mkdirat(base_fd, t->name, 0755);
@@ -168,42 +183,59 @@ static int refuse(enum cgroup_place place, const struct cgroup_host *h, struct f
 		h->own.unified);
 }
 
-static int enter_unified(struct cgroup_tree *t, const struct cgroup_host *host, struct fault *f)
+static int choose_base(const struct cgroup_host *host, enum cgroup_place place,
+	char ret[CGROUP_PATH_MAX], struct fault *f)
 {
-	const struct cgroup_mount *m = host->unified >= 0 ? &host->mounts.m[host->unified] : NULL;
-	enum cgroup_place place = cgroup_decide(&host->sight);
-	struct entry e = {
-		.version = 2,
-		.top_fd = host->unified_fd,
-		.mount = m ? m->point : "(private cgroup2 mount)",
-		.make = place == CGROUP_PLACE_PATH,
-		.wanted = host->sight.wanted,
-	};
-	char path[CGROUP_PATH_MAX];
-	bool real_top;
-	int r;
+	const char *root = host->unified >= 0 ? host->mounts.m[host->unified].root : "/";
 
 	if (place == CGROUP_PLACE_SCOPE || place == CGROUP_PLACE_NONE)
 		return refuse(place, host, f);
-	e.base = place == CGROUP_PLACE_TOP ? "/" : host->own_base;
-	if (place == CGROUP_PLACE_PATH) {
-		if (!cgroup_relative(m ? m->root : "/", host->sight.path, path))
-			return fault_say(f, -ENOENT, "cgroup path %s is not below what %s shows",
-				host->sight.path, e.mount);
-		e.base = path;
-	}
-	r = enter(t, &e, f);
-	if (r < 0 || e.wanted == 0)
-		return r;
+	if (place != CGROUP_PLACE_PATH)
+		(void)snprintf(ret, CGROUP_PATH_MAX, "%s",
+			place == CGROUP_PLACE_TOP ? "/" : host->own_base);
+	else if (!cgroup_relative(root, host->sight.path, ret))
+		return fault_say(f, -ENOENT,
+			"cgroup path %s is not below %s, which is all that is "
+			"mounted here",
+			host->sight.path, root);
+	return 0;
+}
 
-	real_top = host->sight.top_is_real && strcmp(e.base, "/") == 0;
-	if (place == CGROUP_PLACE_LEAVE_OWN ||
-		(place == CGROUP_PLACE_PATH && !real_top && strcmp(e.base, host->own_base) == 0)) {
+/* Is this process in the very group whose children are to get controllers, and is that
+ * not the hierarchy's real root, which may have both? */
+static bool must_leave(const struct cgroup_host *host, enum cgroup_place place, const char *base)
+{
+	bool real_top = host->sight.top_is_real && strcmp(base, "/") == 0;
+
+	if (host->sight.wanted == 0 || real_top)
+		return false;
+	return place == CGROUP_PLACE_LEAVE_OWN || strcmp(base, host->own_base) == 0;
+}
+
+static int enter_unified(struct cgroup_tree *t, const struct cgroup_host *host, struct fault *f)
+{
+	enum cgroup_place place = cgroup_decide(&host->sight);
+	char base[CGROUP_PATH_MAX];
+	struct entry e = {
+		.version = 2,
+		.top_fd = host->unified_fd,
+		.mount = "(private cgroup2 mount)",
+		.base = base,
+		.make = place == CGROUP_PLACE_PATH,
+		.wanted = host->sight.wanted,
+	};
+	int r;
+
+	if (host->unified >= 0)
+		e.mount = host->mounts.m[host->unified].point;
+	r = choose_base(host, place, base, f);
+	if (r == 0)
+		r = enter(t, &e, f);
+	if (r == 0 && must_leave(host, place, base))
 		r = leave_base(t, f);
-		if (r < 0)
-			return r;
-	}
-	return enable_down(t, e.wanted, f);
+	if (r == 0 && e.wanted)
+		r = enable_down(t, e.wanted, f);
+	return r;
 }
 
 /* Which v2 controllers do the cells really get? */

@@ -1,0 +1,83 @@
+# The entry: targets that install what is missing, build with meson and ninja, and
+# run things. `make help` lists them.
+
+PREFIX ?= /usr/local
+comma  := ,
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test check check-asan check-clang check-escape check-e2e install \
+	uninstall clean format hooks spec compdb setup setup-test build-tests
+
+help: ## list these targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | column -t -s@
+
+setup:
+	@tools/setup build
+
+setup-test:
+	@tools/setup test
+
+# One folder a way of building; what meson says is only shown when it fails.
+configure = meson setup $(@D) $(1) >$(@D).log 2>&1 || { cat $(@D).log; exit 1; }; rm $(@D).log
+
+build/build.ninja: | setup
+	@$(call configure,--prefix $(PREFIX))
+
+build-asan/build.ninja: | setup
+	@$(call configure,-Db_sanitize=address$(comma)undefined -Db_lundef=false)
+
+build-clang/build.ninja: | setup
+	@CC=clang $(call configure)
+
+build: build/build.ninja ## build the program: build/glovebox
+	@ninja -C build --quiet program
+
+build-tests: setup-test build/build.ninja
+	@ninja -C build --quiet
+
+run: build ## build, then serve on 127.0.0.1:8000 in the foreground (ARGS="…" adds flags)
+	@exec build/glovebox serve $(ARGS)
+
+test: build-tests ## everything a user needs: unit, gates, e2e and escape tests (root)
+	@tools/run-tests unit root gates e2e escape
+
+check: build-tests ## fast, no root: unit tests and gates
+	@tools/run-tests unit gates
+
+check-e2e: build-tests ## the API and the command line as dialogues (root)
+	@tools/run-tests e2e
+
+check-escape: build-tests ## every attack of the threat model (root)
+	@tools/run-tests escape
+
+check-asan: setup-test build-asan/build.ninja ## unit tests under AddressSanitizer and UBSan
+	@ninja -C build-asan --quiet
+	@tools/run-tests --build build-asan unit
+
+check-clang: setup-test build-clang/build.ninja ## build with clang; unit tests
+	@ninja -C build-clang --quiet
+	@tools/run-tests --build build-clang unit
+
+install: build/build.ninja ## install below PREFIX (default /usr/local), DESTDIR before it
+	@meson configure build -Dprefix=$(PREFIX)
+	@ninja -C build --quiet program
+	@meson install -C build --no-rebuild --quiet $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+uninstall: ## remove what `make install` of this tree installed
+	@ninja -C build --quiet uninstall
+
+clean: ## remove everything that was built
+	@rm -rf build build-*
+
+format: setup-test ## format all C files in place
+	@find src include tests examples tools -name '*.[ch]' -exec clang-format -i {} +
+
+hooks: ## let git run the quick gates before each commit
+	@printf '#!/bin/sh\nexec tools/run-tests quick\n' >.git/hooks/pre-commit
+	@chmod +x .git/hooks/pre-commit
+
+spec: ## print every test as the sentence that it checks, by area
+	@tools/spec
+
+compdb: build ## compile_commands.json for editors
+	@ln -sf build/compile_commands.json compile_commands.json

@@ -1,0 +1,198 @@
+/* libglovebox: run untrusted Python in a cage and learn exactly what happened.
+ *
+ *   struct gbx_session *session = NULL;
+ *   struct gbx_error error;
+ *   struct gbx_request request = { .size = sizeof(request) };
+ *   struct gbx_result result = { .size = sizeof(result) };
+ *
+ *   request.code = "print(6 * 7)";
+ *   request.code_len = strlen(request.code);
+ *   if (gbx_open(NULL, &session, &error) < 0 ||
+ *           gbx_run(session, &request, &result, &error) < 0)
+ *           errx(125, "%s", error.text);
+ *   fwrite(result.out.bytes, 1, result.out.len, stdout);
+ *   gbx_result_clear(&result);
+ *   gbx_close(session);
+ *
+ * The library starts the program `glovebox` as a child and talks to it; the caller keeps
+ * its own privileges and never runs the untrusted code itself. The child needs root.
+ *
+ *   owns       a session owns one child process and its socket
+ *   threads    a session belongs to one thread at a time; gbx_cancel() may be called
+ *              from any thread and from a signal handler
+ *   signals    no disposition is changed; SIGPIPE is blocked during gbx_run() only
+ *   fork       a session does not survive a fork() in the child
+ *
+ * Every function that can fail returns 0 or a negative errno and, where it takes a
+ * struct gbx_error, says why in a sentence. "Your program failed" is never an error:
+ * that is a result.
+ *
+ * Structs that begin with `size` are versioned by it: set it to sizeof(the struct), zero
+ * the rest, and a program built against this header works with later libraries.
+ */
+#ifndef GLOVEBOX_H
+#define GLOVEBOX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define GBX_API __attribute__((visibility("default")))
+#else
+#define GBX_API
+#endif
+
+struct gbx_session;
+
+struct gbx_error {
+	int code; /* negative errno */
+	char text[508];
+};
+
+/* How the run ended, as the API's `status` and `cause` say it. */
+enum gbx_status {
+	GBX_SUCCESS,
+	GBX_TIMEOUT,         /* exit_code is 124 */
+	GBX_MEMORY_EXCEEDED, /* exit_code is 137 */
+	GBX_ERROR            /* the program's own failure: exit_code is its own */
+};
+
+enum gbx_cause {
+	GBX_CAUSE_EXIT,
+	GBX_CAUSE_SIGNAL,
+	GBX_CAUSE_WALL_TIMEOUT,
+	GBX_CAUSE_CPU_TIMEOUT,
+	GBX_CAUSE_OOM_KILL,
+	GBX_CAUSE_CANCELLED
+};
+
+struct gbx_options {
+	size_t size;
+	const char *program; /* path of `glovebox`; NULL: $GLOVEBOX_PROGRAM, else where it was
+				installed, else the calling program if it is `glovebox` */
+	const char *config;  /* YAML file; NULL: /etc/glovebox/glovebox.yaml if there is one;
+				"": none */
+	const char *const *settings; /* "key=value", "GLOVEBOX_KEY=value" or "--key=value",
+				ended by NULL; later ones win, and all go before the file */
+	int log_fd;                  /* 0: the child logs to this process's stderr */
+};
+
+/* One stream of output, `bytes` being what was kept of it: when `dropped` is not 0, the
+ * beginning (`head` bytes) and the end. A NUL stands behind the last byte. */
+struct gbx_output {
+	char *bytes;
+	size_t len;
+	size_t head;
+	uint64_t total;
+	uint64_t dropped;
+};
+
+enum gbx_stream {
+	GBX_STDOUT = 1,
+	GBX_STDERR = 2
+};
+
+typedef void (*gbx_output_fn)(void *context, int stream, const void *bytes, size_t len);
+
+enum gbx_request_flags {
+	GBX_INPUT_FD = 1u << 0,   /* read the program's stdin from input_fd, not from input */
+	GBX_NO_CAPTURE = 1u << 1, /* keep no output; on_output sees it */
+	GBX_WANT_JSON = 1u << 2   /* fill result.json; not with GBX_NO_CAPTURE */
+};
+
+/* A limit of 0 means the session's default. */
+struct gbx_request {
+	size_t size;
+	const char *code; /* the program's text; need not be terminated */
+	size_t code_len;
+	uint32_t flags;    /* enum gbx_request_flags */
+	uint32_t reserved; /* 0 */
+	uint64_t timeout_us;
+	uint64_t memory_bytes;
+	uint64_t cpu_time_us;
+	uint32_t cpu_milli; /* thousandths of one CPU */
+	uint32_t pids;
+	const void *input; /* the program's stdin; none: it reads end of file */
+	size_t input_len;
+	int input_fd;            /* borrowed; read until it ends or the run does */
+	gbx_output_fn on_output; /* called as output arrives; may be NULL */
+	void *context;
+};
+
+struct gbx_result {
+	size_t size;
+	int status;           /* enum gbx_status */
+	int cause;            /* enum gbx_cause */
+	int exit_code;        /* what a shell would see: 0-255, 128+n for a signal */
+	int signal;           /* that ended the program by itself; else 0 */
+	uint64_t wall_us;     /* from the program's release to the death of its main process */
+	uint64_t setup_us;    /* from the request to the release */
+	uint64_t teardown_us; /* from that death to an empty cell */
+	uint64_t cpu_us, user_us, system_us;
+	uint64_t throttled_us; /* time that the CPU limit held it back */
+	uint64_t memory_peak_bytes;
+	const char *memory_counter; /* the kernel file that the peak was read from */
+	uint64_t pids_refused;      /* forks that the pids limit refused */
+	uint64_t oom_kills;
+	struct gbx_output out, err;
+	char *json; /* the HTTP API's answer; only with GBX_WANT_JSON */
+};
+
+/* One layer of the cage, as `glovebox doctor` shows it. The texts are borrowed for the
+ * length of the call. */
+struct gbx_layer {
+	size_t size;
+	const char *name; /* NULL: advice about the host that belongs to no layer */
+	int in_force;
+	const char *why;    /* when not in force, or the advice */
+	const char *lost;   /* what its absence costs; NULL for advice */
+	const char *remedy; /* how to get it; NULL for advice */
+};
+
+typedef void (*gbx_layer_fn)(void *context, const struct gbx_layer *layer);
+
+/* "1.2.3" */
+GBX_API const char *gbx_version(void);
+
+/* A constant text for a code that one of these functions returned. */
+GBX_API const char *gbx_strerror(int code);
+
+/* The API's words: "memory_exceeded", "oom_kill"; "unknown" outside the enum. */
+GBX_API const char *gbx_status_word(int status);
+GBX_API const char *gbx_cause_word(int cause);
+
+/* Start a session and wait until it can run programs. `options` may be NULL for all
+ * defaults, `error` may be NULL. -EPERM when rights are missing. */
+GBX_API int gbx_open(const struct gbx_options *options, struct gbx_session **ret_session,
+	struct gbx_error *error);
+
+/* Run one program to its end. Fills *ret_result only on success; clear it afterwards.
+ * -EINVAL: the request is wrong and nothing ran; -EAGAIN: nothing ran, try again;
+ * -EPIPE: the session is lost, close it. */
+GBX_API int gbx_run(struct gbx_session *session, const struct gbx_request *request,
+	struct gbx_result *ret_result, struct gbx_error *error);
+
+/* End the run in progress, if any; gbx_run() then returns its result with
+ * GBX_CAUSE_CANCELLED. Async-signal-safe. */
+GBX_API void gbx_cancel(struct gbx_session *session);
+
+/* Free what gbx_run() put into *result; it can be used again. */
+GBX_API void gbx_result_clear(struct gbx_result *result);
+
+/* End the child and wait for it. NULL is fine. */
+GBX_API void gbx_close(struct gbx_session *session);
+
+/* Look at every layer of the cage on this host. Returns 1 when a session could be opened,
+ * 0 when not, a negative errno when the look itself failed. */
+GBX_API int gbx_doctor(const struct gbx_options *options, gbx_layer_fn on_layer, void *context,
+	struct gbx_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,324 @@
+/* `glovebox run`: one program, its output as it comes, its exit status as our own.
+ *
+ * Exit statuses are the program's (0-255, 128+n for a signal), 124 for a timeout, 137 for
+ * too much memory, 125 when Glovebox failed and the program did not run or was lost, and
+ * 128+n when signal n asked us to end it. */
+#include "caller/cli/options.h"
+#include "caller/cli/roles.h"
+
+#include "base/check.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "base/quantity.h"
+#include "wire/limits.h"
+
+#include <errno.h>
+#include <error.h>
+#include <fcntl.h>
+#include <glovebox.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_GLOVEBOX 125
+#define SIGNAL_BASE   128
+
+enum {
+	OPTION_CONFIG = OPTION_VERB,
+	OPTION_TIMEOUT,
+	OPTION_MEMORY,
+	OPTION_CPU,
+	OPTION_PIDS,
+	OPTION_STDIN,
+	OPTION_JSON
+};
+
+struct run {
+	const char *config, *file, *input; /* borrowed from argv or the environment */
+	bool json;
+	struct gbx_request request;
+	struct records records;
+	char *code;
+	int input_fd;
+	atomic_bool reader_gone; /* nobody reads our stdout or stderr any more */
+};
+
+/* For the signal handler: what to cancel, and why we end. */
+static struct gbx_session *_Atomic current;
+static volatile sig_atomic_t ended_by;
+
+static void on_signal(int number)
+{
+	struct gbx_session *s = atomic_load(&current);
+
+	ended_by = number;
+	if (s)
+		gbx_cancel(s);
+}
+
+/* Signals that were ignored when we were started stay ignored (nohup). */
+static void catch_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction ours = { .sa_handler = on_signal };
+	struct sigaction old;
+
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			(void)sigaction(numbers[i], &ours, NULL);
+}
+
+static uint64_t quantity(struct argp_state *state, const char *option, const char *arg,
+	int (*parse)(const char *text, uint64_t *ret), uint64_t most)
+{
+	uint64_t n = 0;
+	int r = parse(arg, &n);
+
+	/* 0 stands for "the default" further down; nobody means that by typing it. */
+	if (r == -EINVAL || (r == 0 && n == 0))
+		options_refuse(state->name, "--%s: \"%s\" is no number above 0 that fits here",
+			option, arg);
+	else if (r < 0 || n > most)
+		options_refuse(state->name, "--%s: \"%s\" is too much", option, arg);
+	return n;
+}
+
+static bool on_limit(struct gbx_request *q, int key, const char *arg, struct argp_state *state)
+{
+	if (key == OPTION_TIMEOUT)
+		q->timeout_us =
+			quantity(state, "timeout", arg, quantity_duration, LIMIT_TIMEOUT_MAX_US);
+	else if (key == OPTION_MEMORY)
+		q->memory_bytes =
+			quantity(state, "memory", arg, quantity_mib, LIMIT_MEMORY_MAX_BYTES);
+	else if (key == OPTION_CPU)
+		q->cpu_milli =
+			(uint32_t)quantity(state, "cpu", arg, quantity_cpus, LIMIT_CPU_MAX_MILLI);
+	else if (key == OPTION_PIDS)
+		q->pids = (uint32_t)quantity(state, "pids", arg, quantity_count, LIMIT_PIDS_MAX);
+	else
+		return false;
+	return true;
+}
+
+static error_t on_option(int key, char *arg, struct argp_state *state)
+{
+	struct run *run = state->input;
+
+	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state))
+		return 0;
+	if (key == OPTION_CONFIG)
+		run->config = arg;
+	else if (key == OPTION_STDIN)
+		run->input = arg;
+	else if (key == OPTION_JSON)
+		run->json = true;
+	else if (key == ARGP_KEY_ARG && run->file)
+		options_refuse(state->name, "\"%s\": one program at a time", arg);
+	else if (key == ARGP_KEY_ARG)
+		run->file = arg;
+	else if (key == ARGP_KEY_END && !run->file)
+		options_refuse(state->name, "which program? Name a FILE, or - for standard input");
+	else if (key == ARGP_KEY_END && run->input && strcmp(run->input, "-") == 0 &&
+		 strcmp(run->file, "-") == 0)
+		options_refuse(
+			state->name, "standard input cannot be both the program and its input");
+	else
+		return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+	return 0;
+}
+
+static void parse(int argc, char **argv, struct run *run)
+{
+	static struct argp_option options[] = {
+		{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
+			"end the program after that much time (1.5, 200ms, 2m)", 0 },
+		{ "memory", OPTION_MEMORY, "MB", 0, "memory that it may use (64, 1.5G)", 0 },
+		{ "cpu", OPTION_CPU, "CPUS", 0, "CPUs that it may use (0.5)", 0 },
+		{ "pids", OPTION_PIDS, "N", 0, "processes and threads that it may have", 0 },
+		{ "stdin", OPTION_STDIN, "FILE", 0,
+			"its standard input; - for our own (default: empty)", 0 },
+		{ "json", OPTION_JSON, NULL, 0,
+			"print the answer that POST /execute would give, instead of the output",
+			0 },
+		{ "config", OPTION_CONFIG, "FILE", 0, "YAML file of settings", 0 },
+		{ 0 }, /* cgroup */
+		{ 0 }, /* allow-degraded */
+		{ 0 },
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = on_option,
+		.args_doc = "FILE|-",
+		.doc = "Run one Python program in a cage, without a server."
+		       "\vThe program's output and exit status become this command's own: 124 "
+		       "when its time was up, 137 when it used too much memory, 125 when "
+		       "Glovebox failed.",
+	};
+
+	options[7] = options_setting("cgroup");
+	options[8] = options_setting("allow-degraded");
+	options_parse(&argp, argc, argv, run);
+}
+
+static int read_code(struct run *run)
+{
+	cleanup_fd int opened = -1;
+	cleanup_free char *code = malloc(CODE_BYTES_MAX + 1);
+	bool own = strcmp(run->file, "-") == 0;
+	ssize_t n;
+
+	if (!own)
+		opened = open(run->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (!own && opened < 0) {
+		error(0, errno, "%s", run->file);
+		return -1;
+	}
+	n = code ? io_read_all(own ? STDIN_FILENO : opened, code, CODE_BYTES_MAX + 1) : -ENOMEM;
+	if (n < 0) {
+		error(0, (int)-n, "%s", run->file);
+		return -1;
+	}
+	if ((size_t)n > CODE_BYTES_MAX) {
+		error(0, 0, "%s: is larger than any program may be", run->file);
+		return -1;
+	}
+	run->code = take_ptr(code);
+	run->request.code = run->code;
+	run->request.code_len = (size_t)n;
+	return 0;
+}
+
+static int open_input(struct run *run)
+{
+	if (!run->input)
+		return 0;
+	run->request.flags |= GBX_INPUT_FD;
+	if (strcmp(run->input, "-") == 0) {
+		run->request.input_fd = STDIN_FILENO;
+		return 0;
+	}
+	run->input_fd = open(run->input, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (run->input_fd < 0) {
+		error(0, errno, "%s", run->input);
+		return -1;
+	}
+	run->request.input_fd = run->input_fd;
+	return 0;
+}
+
+/* Write all of it, also to a terminal or pipe that somebody made non-blocking. */
+static int put(int fd, const char *bytes, size_t len)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+
+	while (len > 0) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n < 0 && errno == EAGAIN)
+			(void)poll(&room, 1, -1);
+		else if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			bytes += n;
+			len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+static void on_output(void *context, int stream, const void *bytes, size_t len)
+{
+	struct run *run = context;
+
+	if (atomic_load(&run->reader_gone))
+		return;
+	if (put(stream == GBX_STDOUT ? STDOUT_FILENO : STDERR_FILENO, bytes, len) < 0) {
+		/* As for any command in front of `head`: no reader, no reason to go on. */
+		atomic_store(&run->reader_gone, true);
+		gbx_cancel(atomic_load(&current));
+	}
+}
+
+static int execute(struct run *run, struct gbx_session *session, struct gbx_error *why)
+{
+	CLEANUP(gbx_result_clear) struct gbx_result result = { .size = sizeof(result) };
+	int status;
+
+	if (gbx_run(session, &run->request, &result, why) < 0)
+		return EXIT_GLOVEBOX;
+	status = result.exit_code;
+	if (run->json && (put(STDOUT_FILENO, result.json, strlen(result.json)) < 0 ||
+				 put(STDOUT_FILENO, "\n", 1) < 0))
+		atomic_store(&run->reader_gone, true);
+	if (atomic_load(&run->reader_gone))
+		status = SIGNAL_BASE + SIGPIPE;
+	return status;
+}
+
+static int run_program(struct run *run)
+{
+	const struct gbx_options options = {
+		.size = sizeof(options),
+		.program = "/proc/self/exe",
+		.config = run->config,
+		.settings = records_list(&run->records),
+	};
+	struct gbx_session *session = NULL;
+	struct gbx_error why = { 0 };
+	int status = EXIT_GLOVEBOX;
+
+	catch_signals();
+	if (gbx_open(&options, &session, &why) == 0) {
+		atomic_store(&current, session);
+		if (ended_by) /* came before there was anything to cancel */
+			gbx_cancel(session);
+		status = execute(run, session, &why);
+		atomic_store(&current, NULL);
+		gbx_close(session);
+	}
+	if (ended_by)
+		return SIGNAL_BASE + ended_by;
+	if (why.code != 0)
+		error(0, 0, "%s", why.text);
+	return status;
+}
+
+static void run_done(struct run *run)
+{
+	free(run->code);
+	if (run->input_fd >= 0)
+		(void)close(run->input_fd);
+	records_done(&run->records);
+}
+
+int run_main(int argc, char **argv)
+{
+	CLEANUP(run_done)
+	struct run run = {
+		.config = options_config_file(),
+		.request = { .size = sizeof(run.request), .on_output = on_output },
+		.input_fd = -1,
+	};
+
+	/* The program's stderr is ours: the supervisor is to write there only what says why
+	 * it failed, unless the environment wants more. */
+	records_add(&run.records, "", "log-level", "err");
+	options_add_environment(&run.records);
+	parse(argc, argv, &run);
+	run.request.context = &run;
+	if (run.json) {
+		run.request.flags |= GBX_WANT_JSON;
+		run.request.on_output = NULL;
+	} else {
+		run.request.flags |= GBX_NO_CAPTURE;
+	}
+	if (read_code(&run) < 0 || open_input(&run) < 0)
+		return EXIT_GLOVEBOX;
+	return run_program(&run);
+}

@@ -1,0 +1,48 @@
+#include "caller/lib/overrides.h"
+
+#include "base/fault.h"
+#include "base/io.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int overrides_make(const char *const *records, int *ret_fd, struct fault *f)
+{
+	cleanup_fd int fd = memfd_create("overrides", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r;
+
+	if (fd < 0)
+		return fault_set(f, -errno, "memfd for settings");
+	for (; records && *records; records++) {
+		if (!strchr(*records, '='))
+			return fault_say(f, -EINVAL, "setting \"%.64s\" has no \"=\"", *records);
+		r = io_write_all(fd, *records, strlen(*records) + 1);
+		if (r < 0)
+			return fault_set(f, r, "write settings");
+	}
+	if (lseek(fd, 0, SEEK_SET) < 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
+			0)
+		return fault_set(f, -errno, "seal settings");
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int overrides_open_file(const char *path, int *ret_fd, struct fault *f)
+{
+	const char *name = path ? path : CONFIG_FILE_DEFAULT;
+	int fd;
+
+	if (path && !*path)
+		name = "/dev/null";
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0 && errno == ENOENT && !path)
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fault_set(f, -errno, "config file %.100s", name);
+	*ret_fd = fd;
+	return 0;
+}

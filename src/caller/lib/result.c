@@ -1,0 +1,144 @@
+#include "caller/lib/result.h"
+
+#include "api/reply.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* The public enums are the wire's, so that a number can cross without a table. */
+_Static_assert((int)GBX_SUCCESS == STATUS_SUCCESS && (int)GBX_TIMEOUT == STATUS_TIMEOUT &&
+		       (int)GBX_MEMORY_EXCEEDED == STATUS_MEMORY_EXCEEDED &&
+		       (int)GBX_ERROR == STATUS_ERROR && STATUS_MAX == 4,
+	"enum gbx_status");
+_Static_assert((int)GBX_CAUSE_EXIT == CAUSE_EXIT && (int)GBX_CAUSE_SIGNAL == CAUSE_SIGNAL &&
+		       (int)GBX_CAUSE_WALL_TIMEOUT == CAUSE_WALL_TIMEOUT &&
+		       (int)GBX_CAUSE_CPU_TIMEOUT == CAUSE_CPU_TIMEOUT &&
+		       (int)GBX_CAUSE_OOM_KILL == CAUSE_OOM_KILL &&
+		       (int)GBX_CAUSE_CANCELLED == CAUSE_CANCELLED && CAUSE_MAX == 6,
+	"enum gbx_cause");
+
+#define ID_BYTES 16
+
+static int make_output(struct output_capture *capture, struct gbx_output *ret)
+{
+	struct output_view v = output_view(capture);
+
+	ret->bytes = malloc(v.head_len + v.tail_len + 1);
+	if (!ret->bytes)
+		return -ENOMEM;
+	if (v.head_len > 0)
+		memcpy(ret->bytes, v.head, v.head_len);
+	if (v.tail_len > 0)
+		memcpy(ret->bytes + v.head_len, v.tail, v.tail_len);
+	ret->head = v.head_len;
+	ret->len = v.head_len + v.tail_len;
+	ret->bytes[ret->len] = '\0';
+	ret->total = v.total;
+	ret->dropped = v.dropped;
+	return 0;
+}
+
+static int make_json(struct pump *p, const struct run_limits *limits, char **ret)
+{
+	unsigned char bytes[ID_BYTES];
+	char id[2 * ID_BYTES + 1];
+	size_t len;
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return -EIO;
+	for (size_t i = 0; i < ID_BYTES; i++)
+		(void)snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+	*ret = api_reply_json(
+		&(struct api_reply){
+			.id = id,
+			.hello = &p->session->hello,
+			.result = &p->result,
+			.limits = limits,
+			.out = &p->captures[PUMP_OUT],
+			.err = &p->captures[PUMP_ERR],
+		},
+		&len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static struct gbx_result numbers(const struct msg_result *m)
+{
+	return (struct gbx_result){
+		.status = (int)run_status_of((enum run_cause)m->cause, m->wait_status),
+		.cause = (int)m->cause,
+		.exit_code = run_exit_code((enum run_cause)m->cause, m->wait_status),
+		.signal = run_signal((enum run_cause)m->cause, m->wait_status),
+		.wall_us = m->wall_us,
+		.setup_us = m->setup_us,
+		.teardown_us = m->teardown_us,
+		.cpu_us = m->cpu_us,
+		.user_us = m->user_us,
+		.system_us = m->system_us,
+		.throttled_us = m->throttled_us,
+		.memory_peak_bytes = m->memory_peak_bytes,
+		.memory_counter = memory_counter_word(m->memory_counter),
+		.pids_refused = m->pids_refused,
+		.oom_kills = m->oom_kills,
+	};
+}
+
+int result_make(struct pump *p, const struct run_limits *limits, struct gbx_result *ret)
+{
+	CLEANUP(gbx_result_clear) struct gbx_result all = numbers(&p->result);
+	size_t size = ret->size;
+	int r = 0;
+
+	all.size = sizeof(all);
+	if (!(p->request->flags & GBX_NO_CAPTURE)) {
+		r = make_output(&p->captures[PUMP_OUT], &all.out);
+		if (r == 0)
+			r = make_output(&p->captures[PUMP_ERR], &all.err);
+	}
+	if (r == 0 && (p->request->flags & GBX_WANT_JSON))
+		r = make_json(p, limits, &all.json);
+	if (r < 0)
+		return r;
+	/* A caller of a later header has a longer struct, whose rest we do not know. */
+	memset(ret, 0, size);
+	memcpy(ret, &all, sizeof(all));
+	ret->size = size;
+	all.out.bytes = all.err.bytes = all.json = NULL; /* they are the caller's now */
+	return 0;
+}
+
+void gbx_result_clear(struct gbx_result *result)
+{
+	size_t size = result->size;
+
+	free(result->out.bytes);
+	free(result->err.bytes);
+	free(result->json);
+	memset(result, 0, sizeof(*result));
+	result->size = size;
+}
+
+const char *gbx_status_word(int status)
+{
+	return run_status_word((uint32_t)status);
+}
+
+const char *gbx_cause_word(int cause)
+{
+	return run_cause_word((uint32_t)cause);
+}
+
+const char *gbx_version(void)
+{
+	return GLOVEBOX_VERSION;
+}
+
+const char *gbx_strerror(int code)
+{
+	const char *text = code <= 0 ? strerrordesc_np(-code) : NULL;
+
+	return text ? text : "unknown error";
+}

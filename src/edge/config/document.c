@@ -1,0 +1,243 @@
+#include "edge/config/document.h"
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "edge/config/value.h"
+#include "wire/layer.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libcyaml explains itself in log lines: the reason first, then a backtrace, innermost
+ * first. Both are kept: the first reason, and the first line number. */
+struct complaint {
+	char reason[160];
+	uint32_t line;
+};
+
+static void on_log(cyaml_log_t level, void *context, const char *fmt, va_list args)
+	__attribute__((format(printf, 3, 0)));
+
+static void on_log(cyaml_log_t level, void *context, const char *fmt, va_list args)
+{
+	static const char load[] = "Load: ", mark[] = "(line: ";
+	struct complaint *c = context;
+	char text[256];
+	const char *start = text, *at;
+
+	if (level < CYAML_LOG_WARNING || vsnprintf(text, sizeof(text), fmt, args) < 0)
+		return;
+	text[strcspn(text, "\n")] = '\0';
+	at = strstr(text, mark);
+	if (at && c->line == 0)
+		c->line = (uint32_t)strtoul(at + strlen(mark), NULL, 10);
+	if (strncmp(start, load, strlen(load)) == 0)
+		start += strlen(load);
+	if (c->reason[0] == '\0' && !at && strncmp(start, "Backtrace", 9) != 0)
+		(void)snprintf(c->reason, sizeof(c->reason), "%s", start);
+}
+
+static cyaml_config_t make_config(struct complaint *c)
+{
+	return (cyaml_config_t){
+		.log_fn = on_log,
+		.log_ctx = c,
+		.log_level = CYAML_LOG_WARNING,
+		.mem_fn = cyaml_mem,
+		.flags = CYAML_CFG_NO_ALIAS,
+	};
+}
+
+uint32_t document_line_of(const struct document *text, const char *key, unsigned nth)
+{
+	const char *p = text->bytes, *end = text->bytes + text->len;
+	size_t len = strlen(key);
+	uint32_t line = 1;
+
+	for (; p < end; line++) {
+		const char *stop = memchr(p, '\n', (size_t)(end - p));
+		const char *k = *p == '"' || *p == '\'' ? p + 1 : p;
+
+		if (!stop)
+			stop = end;
+		if ((size_t)(stop - k) > len && strncmp(k, key, len) == 0) {
+			k += len + (k != p); /* past the closing quote too */
+			k += strspn(k, " ");
+			if (*k == ':' && --nth == 0)
+				return line;
+		}
+		p = stop + 1;
+	}
+	return 0;
+}
+
+/* What libcyaml said, in words that help whoever wrote the file. */
+static int explain(
+	const struct document *text, cyaml_err_t err, struct complaint *c, struct fault *f)
+{
+	static const char unknown[] = "Unexpected key: ", again[] = "Mapping field already seen: ";
+	static const struct {
+		const char *theirs, *ours;
+	} rewordings[] = {
+		{ "Ignoring documents", "a second YAML document" },
+		{ "Expecting SEQUENCE", "expected a list, as [one, two]" },
+		{ "Expecting MAPPING", "expected lines of the form key: value" },
+		{ "Expecting STRING", "expected a single value" },
+	};
+	char quoted[VALUE_QUOTE_MAX], why[256];
+	const char *key;
+
+	if (strncmp(c->reason, unknown, strlen(unknown)) == 0) {
+		key = c->reason + strlen(unknown);
+		c->line = document_line_of(text, key, 1);
+		(void)snprintf(why, sizeof(why), "\"%s\" is no key that is known here",
+			value_quote(key, quoted));
+	} else if (strncmp(c->reason, again, strlen(again)) == 0) {
+		key = c->reason + strlen(again);
+		c->line = document_line_of(text, key, 2);
+		(void)snprintf(why, sizeof(why), "\"%s\" is there twice", value_quote(key, quoted));
+	} else {
+		(void)snprintf(
+			why, sizeof(why), "%s", c->reason[0] ? c->reason : cyaml_strerror(err));
+		for (size_t i = 0; i < ARRAY_LEN(rewordings); i++)
+			if (strncmp(why, rewordings[i].theirs, strlen(rewordings[i].theirs)) == 0)
+				(void)snprintf(why, sizeof(why), "%s", rewordings[i].ours);
+		for (char *p = why; *p; p++)
+			if (*p < ' ' || *p == 0x7f)
+				*p = '?';
+	}
+	if (c->line > 0)
+		return fault_say(f, -EINVAL, "%s line %u: %s", text->name, c->line, why);
+	return fault_say(f, -EINVAL, "%s: %s", text->name, why);
+}
+
+int document_load(const struct document *text, const cyaml_schema_value_t *schema, void **ret,
+	struct fault *f)
+{
+	struct complaint c = { 0 };
+	const cyaml_config_t config = make_config(&c);
+	cyaml_data_t *loaded = NULL;
+	cyaml_err_t err;
+
+	/* libyaml refuses control bytes, but not one made by "\0", which would end a C
+	 * string early: such a text is not worth a second look. */
+	if (memchr(text->bytes, '\0', text->len) || strstr(text->bytes, "\\0") ||
+		strstr(text->bytes, "\\x00") || strstr(text->bytes, "\\u0000"))
+		return fault_say(f, -EINVAL, "%s: contains a NUL", text->name);
+
+	err = cyaml_load_data(
+		(const uint8_t *)text->bytes, text->len, &config, schema, &loaded, NULL);
+	if (err == CYAML_OK && c.reason[0] == '\0') {
+		*ret = loaded;
+		return 0;
+	}
+	if (loaded)
+		document_free(schema, loaded);
+	return explain(text, err, &c, f);
+}
+
+void document_free(const cyaml_schema_value_t *schema, void *loaded)
+{
+	struct complaint c = { 0 };
+	const cyaml_config_t config = make_config(&c);
+
+	if (loaded)
+		(void)cyaml_free(&config, schema, loaded, 0);
+}
+
+/* The config file as libcyaml fills it. A setting uses `text` or, where it is a list,
+ * `items`; the schema is made from SETTINGS, so that a new line there is a new key here. */
+struct file {
+	struct file_value {
+		char *text;
+		char **items;
+		unsigned count;
+	} values[CONFIG_SETTINGS];
+};
+
+static const char *const keys[CONFIG_SETTINGS] = {
+#define X(key, field, type, def, least, most, help) key,
+	SETTINGS(X)
+#undef X
+};
+
+static const enum value_type types[CONFIG_SETTINGS] = {
+#define X(key, field, type, def, least, most, help) VALUE_##type,
+	SETTINGS(X)
+#undef X
+};
+
+static const cyaml_schema_value_t item = {
+	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, SETTING_TEXT_MAX),
+};
+
+static void make_schema(cyaml_schema_field_t fields[CONFIG_SETTINGS + 1])
+{
+	memset(fields, 0, sizeof(*fields) * (CONFIG_SETTINGS + 1)); /* the last one ends it */
+	for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+		const uint32_t at =
+			(uint32_t)(offsetof(struct file, values) + i * sizeof(struct file_value));
+		cyaml_schema_field_t *field = &fields[i];
+
+		field->key = keys[i];
+		field->value.flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL;
+		if (types[i] == VALUE_LAYER_SET) {
+			field->value.type = CYAML_SEQUENCE;
+			field->value.data_size = sizeof(char *);
+			field->value.sequence.entry = &item;
+			field->value.sequence.max = LAYER_MAX;
+			field->data_offset = at + (uint32_t)offsetof(struct file_value, items);
+			field->count_offset = at + (uint32_t)offsetof(struct file_value, count);
+			field->count_size = sizeof(unsigned);
+		} else {
+			field->value.type = CYAML_STRING;
+			field->value.data_size = sizeof(char);
+			field->value.string.max = SETTING_TEXT_MAX;
+			field->data_offset = at + (uint32_t)offsetof(struct file_value, text);
+		}
+	}
+}
+
+static int apply(
+	const struct document *text, const struct file *file, struct config *c, struct fault *f)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < CONFIG_SETTINGS && r == 0; i++) {
+		const struct file_value *v = &file->values[i];
+		const struct config_source from = {
+			.origin = ORIGIN_FILE,
+			.file = text->name,
+			.line = document_line_of(text, keys[i], 1),
+		};
+
+		if (v->text)
+			r = config_set(c, keys[i], v->text, &from, f);
+		for (unsigned n = 0; n < v->count && r == 0; n++)
+			r = config_set(c, keys[i], v->items[n], &from, f);
+	}
+	return r;
+}
+
+int document_configure(const struct document *text, struct config *c, struct fault *f)
+{
+	cyaml_schema_field_t fields[CONFIG_SETTINGS + 1];
+	const cyaml_schema_value_t schema = {
+		CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct file, fields),
+	};
+	void *file = NULL;
+	int r;
+
+	make_schema(fields);
+	r = document_load(text, &schema, &file, f);
+	if (r < 0 || !file)
+		return r;
+	r = apply(text, file, c, f);
+	document_free(&schema, file);
+	return r;
+}

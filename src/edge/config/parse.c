@@ -1,0 +1,341 @@
+#include "edge/config/parse.h"
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "edge/config/value.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MEBIBYTE         (UINT64_C(1) << 20)
+#define GIBIBYTE         (UINT64_C(1) << 30)
+#define RUNS_AUTO_LEAST  4
+#define KEY_MAX          32
+#define ENVIRONMENT_MARK "GLOVEBOX_"
+
+struct setting {
+	const char *key;
+	enum value_type type;
+	size_t offset, width; /* of the field in struct settings */
+	const char *def;
+	uint64_t least, most;
+};
+
+static const struct setting table[CONFIG_SETTINGS] = {
+#define X(key, field, type, def, least, most, help)            \
+	{ key, VALUE_##type, offsetof(struct settings, field), \
+		sizeof(((struct settings *)NULL)->field), def, least, most },
+	SETTINGS(X)
+#undef X
+};
+
+static const struct setting *find(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (strcmp(table[i].key, key) == 0)
+			return &table[i];
+	return NULL;
+}
+
+/* Where a value came from, for a message's end. */
+#define SOURCE_TEXT_MAX 128
+
+static const char *describe(
+	const struct config_source *from, const char *key, char room[static SOURCE_TEXT_MAX])
+{
+	char name[KEY_MAX];
+	size_t i;
+
+	if (from->origin == ORIGIN_FLAG) {
+		(void)snprintf(room, SOURCE_TEXT_MAX, "flag --%s", key);
+	} else if (from->origin == ORIGIN_ENVIRONMENT) {
+		for (i = 0; key[i] && i + 1 < sizeof(name); i++)
+			name[i] = key[i] == '-'                    ? '_'
+				  : key[i] >= 'a' && key[i] <= 'z' ? (char)(key[i] - 'a' + 'A')
+								   : key[i];
+		name[i] = '\0';
+		(void)snprintf(room, SOURCE_TEXT_MAX, "environment " ENVIRONMENT_MARK "%s", name);
+	} else if (from->origin == ORIGIN_FILE && from->line > 0) {
+		(void)snprintf(room, SOURCE_TEXT_MAX, "%.90s line %u", from->file, from->line);
+	} else if (from->origin == ORIGIN_FILE) {
+		(void)snprintf(room, SOURCE_TEXT_MAX, "%.100s", from->file);
+	} else {
+		(void)snprintf(room, SOURCE_TEXT_MAX, "%s",
+			from->origin == ORIGIN_LIBRARY ? "option" : "default");
+	}
+	return room;
+}
+
+/* 0 is right for some keys and stands for "computed"; what is then the least beside it? */
+static uint64_t least_number(const struct setting *s)
+{
+	if (s->offset == offsetof(struct settings, max.memory_bytes))
+		return LIMIT_MEMORY_MIN_BYTES;
+	if (s->offset == offsetof(struct settings, max.cpu_milli))
+		return LIMIT_CPU_MIN_MILLI;
+	return s->least;
+}
+
+static bool is_in_range(const struct setting *s, uint64_t n)
+{
+	if (n == 0 && s->least == 0)
+		return true;
+	return n >= least_number(s) && n <= s->most;
+}
+
+static int complain(const struct setting *s, const char *value, int why,
+	const struct config_source *from, struct fault *f)
+{
+	char quoted[VALUE_QUOTE_MAX], source[SOURCE_TEXT_MAX];
+	char least[VALUE_TEXT_MAX], most[VALUE_TEXT_MAX], range[2 * VALUE_TEXT_MAX + 16] = "";
+
+	if (value_is_number(s->type) && s->type != VALUE_BOOL && s->type != VALUE_LEVEL)
+		(void)snprintf(range, sizeof(range), "%s%s to %s",
+			s->least == 0 && least_number(s) > 0 ? "0 or " : "",
+			value_format(s->type, least_number(s), least),
+			value_format(s->type, s->most, most));
+	(void)value_quote(value, quoted);
+	(void)describe(from, s->key, source);
+	if (why == -ERANGE)
+		return fault_say(f, -EINVAL, "%s: \"%s\" is out of range, which is %s (%s)", s->key,
+			quoted, range, source);
+	return fault_say(f, -EINVAL, "%s: \"%s\" is not %s%s%s (%s)", s->key, quoted,
+		value_expectation(s->type), range[0] ? ", from " : "", range, source);
+}
+
+static int set_number(struct settings *to, const struct setting *s, const char *value)
+{
+	uint64_t n;
+	uint32_t narrow;
+	int r;
+
+	r = value_parse_number(s->type, value, &n);
+	if (r < 0)
+		return r;
+	if (!is_in_range(s, n))
+		return -ERANGE;
+
+	CHECK(s->width == sizeof(n) || (s->width == sizeof(narrow) && n <= UINT32_MAX));
+	narrow = (uint32_t)n;
+	memcpy((char *)to + s->offset, s->width == sizeof(n) ? (void *)&n : (void *)&narrow,
+		s->width);
+	return 0;
+}
+
+static int set_text(struct settings *to, const struct setting *s, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (len >= s->width || (len > 0 && !value_is_path(value)))
+		return -EINVAL;
+	memcpy((char *)to + s->offset, value, len + 1);
+	return 0;
+}
+
+static int set_layers(struct settings *to, const struct setting *s, const char *value, bool add)
+{
+	uint64_t set, old = 0;
+	int r;
+
+	CHECK(s->width == sizeof(set));
+	r = value_parse_layers(value, &set);
+	if (r < 0)
+		return r;
+	if (add)
+		memcpy(&old, (char *)to + s->offset, sizeof(old));
+	set |= old;
+	memcpy((char *)to + s->offset, &set, sizeof(set));
+	return 0;
+}
+
+static int set_listen(struct settings *to, const struct setting *s, const char *value)
+{
+	struct listen_address a;
+	int r;
+
+	CHECK(s->width == sizeof(a));
+	r = value_parse_listen(value, &a);
+	if (r == 0)
+		memcpy((char *)to + s->offset, &a, sizeof(a));
+	return r;
+}
+
+int config_set(struct config *c, const char *key, const char *value,
+	const struct config_source *from, struct fault *f)
+{
+	const struct setting *s = find(key);
+	struct config_source *source;
+	char quoted[VALUE_QUOTE_MAX], where[SOURCE_TEXT_MAX];
+	int r;
+
+	if (!s) {
+		(void)value_quote(key, quoted);
+		return fault_say(f, -EINVAL,
+			"\"%s\" is no setting; `glovebox serve --help` lists them (%s)", quoted,
+			describe(from, quoted, where));
+	}
+	source = &c->sources[s - table];
+	if (s->type == VALUE_TEXT)
+		r = set_text(&c->settings, s, value);
+	else if (s->type == VALUE_LISTEN)
+		r = set_listen(&c->settings, s, value);
+	else if (s->type == VALUE_LAYER_SET)
+		r = set_layers(&c->settings, s, value, source->origin == from->origin);
+	else
+		r = set_number(&c->settings, s, value);
+	if (r < 0)
+		return complain(s, value, r, from, f);
+	*source = *from;
+	return 0;
+}
+
+void config_init(struct config *c)
+{
+	static const struct config_source nowhere = { .origin = ORIGIN_DEFAULT };
+	struct fault f = { 0 };
+
+	memset(c, 0, sizeof(*c));
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		CHECK(config_set(c, table[i].key, table[i].def, &nowhere, &f) == 0);
+}
+
+/* A record's spelling to its key; the source follows from it. */
+static enum config_origin spelling_to_key(const char *spelling, size_t len, char key[KEY_MAX])
+{
+	const size_t mark = strlen(ENVIRONMENT_MARK);
+	enum config_origin origin = ORIGIN_LIBRARY;
+
+	if (len > 2 && strncmp(spelling, "--", 2) == 0) {
+		origin = ORIGIN_FLAG;
+		spelling += 2;
+		len -= 2;
+	} else if (len > mark && strncmp(spelling, ENVIRONMENT_MARK, mark) == 0) {
+		origin = ORIGIN_ENVIRONMENT;
+		spelling += mark;
+		len -= mark;
+	}
+	if (len >= KEY_MAX)
+		len = KEY_MAX - 1; /* longer than any key: stays unknown */
+	for (size_t i = 0; i < len; i++) {
+		char ch = spelling[i];
+
+		if (origin == ORIGIN_ENVIRONMENT)
+			ch = ch == '_' ? '-' : ch >= 'A' && ch <= 'Z' ? (char)(ch - 'A' + 'a') : ch;
+		key[i] = ch;
+	}
+	key[len] = '\0';
+	return origin;
+}
+
+int config_override(struct config *c, const char *records, size_t len, struct fault *f)
+{
+	const char *end = records + len;
+
+	while (records < end) {
+		struct config_source from = { 0 };
+		const char *equals, *stop = memchr(records, '\0', (size_t)(end - records));
+		char key[KEY_MAX];
+		int r;
+
+		if (!stop)
+			return fault_say(f, -EINVAL, "overrides: the last record is not ended");
+		equals = strchr(records, '=');
+		if (!equals)
+			return fault_say(f, -EINVAL, "overrides: a record has no \"=\"");
+		from.origin = spelling_to_key(records, (size_t)(equals - records), key);
+		r = config_set(c, key, equals + 1, &from, f);
+		if (r < 0)
+			return r;
+		records = stop + 1;
+	}
+	return 0;
+}
+
+static uint64_t auto_memory(uint64_t host)
+{
+	uint64_t most = host / 4;
+
+	if (most < GIBIBYTE)
+		most = host < GIBIBYTE ? host : GIBIBYTE;
+	if (most > LIMIT_MEMORY_MAX_BYTES)
+		most = LIMIT_MEMORY_MAX_BYTES;
+	return most / MEBIBYTE * MEBIBYTE; /* a number that reads well in /limits */
+}
+
+static uint32_t auto_runs(uint32_t cpus)
+{
+	uint64_t most = find("max-runs")->most, runs = UINT64_C(2) * cpus;
+
+	if (runs < RUNS_AUTO_LEAST)
+		runs = RUNS_AUTO_LEAST;
+	return (uint32_t)(runs < most ? runs : most);
+}
+
+static uint32_t auto_cpu(uint32_t cpus)
+{
+	uint64_t milli = UINT64_C(1000) * cpus;
+
+	return (uint32_t)(milli < LIMIT_CPU_MAX_MILLI ? milli : LIMIT_CPU_MAX_MILLI);
+}
+
+static uint64_t number_of(const struct settings *from, const struct setting *s)
+{
+	uint64_t n = 0;
+	uint32_t narrow;
+
+	if (s->width == sizeof(n)) {
+		memcpy(&n, (const char *)from + s->offset, sizeof(n));
+		return n;
+	}
+	memcpy(&narrow, (const char *)from + s->offset, sizeof(narrow));
+	return narrow;
+}
+
+/* A default above its own maximum: say both numbers and where each was set. */
+static int check_order(
+	const struct config *c, const char *low_key, const char *high_key, struct fault *f)
+{
+	const struct setting *low = find(low_key), *high = find(high_key);
+	char a[VALUE_TEXT_MAX], b[VALUE_TEXT_MAX], from_a[SOURCE_TEXT_MAX], from_b[SOURCE_TEXT_MAX];
+	uint64_t n = number_of(&c->settings, low), most = number_of(&c->settings, high);
+
+	if (n <= most)
+		return 0;
+	return fault_say(f, -EINVAL, "%s %s (%s) is above %s %s (%s)", low_key,
+		value_format(low->type, n, a), describe(&c->sources[low - table], low_key, from_a),
+		high_key, value_format(high->type, most, b),
+		describe(&c->sources[high - table], high_key, from_b));
+}
+
+int config_settle(struct config *c, const struct config_host *host, struct fault *f)
+{
+	static const char *const pairs[][2] = {
+		{ "timeout", "max-timeout" },
+		{ "memory", "max-memory" },
+		{ "cpu", "max-cpu" },
+		{ "pids", "max-pids" },
+	};
+	struct settings *s = &c->settings;
+	char source[SOURCE_TEXT_MAX];
+	int r;
+
+	if (s->max_runs == 0)
+		s->max_runs = auto_runs(host->cpus);
+	if (s->max.memory_bytes == 0)
+		s->max.memory_bytes = auto_memory(host->memory_bytes);
+	if (s->max.cpu_milli == 0)
+		s->max.cpu_milli = auto_cpu(host->cpus);
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+		r = check_order(c, pairs[i][0], pairs[i][1], f);
+		if (r < 0)
+			return r;
+	}
+	if (!s->insecure && !listen_is_local(&s->listen))
+		return fault_say(f, -EINVAL,
+			"listen: the address is beyond loopback (%s), and there are no keys that "
+			"would keep strangers out; set insecure (--insecure) to do it all the same",
+			describe(&c->sources[find("listen") - table], "listen", source));
+	return 0;
+}

@@ -1,0 +1,330 @@
+/* The life of a run, in the order of the functions below:
+ *
+ *   execute    the body is parsed and becomes a run (run.c) with a ticket of the queue
+ *              (queue.c); when there is no room, or the server is closed, a 503
+ *   submit     when the ticket has its turn: pipes, sealed code, SUBMIT (link.c)
+ *   result     the pipes' rest, the reply, and the slot goes to the next one waiting
+ *   refused    the code did not run, and the answer says so
+ *   gone       the client left: a waiting run is dropped, a submitted one is cancelled and
+ *              keeps its slot until the supervisor has answered
+ *
+ * What must always hold: a run is in exactly one of the queue's line and the list of
+ * those submitted; it leaves that list by RESULT or REFUSED alone; a run with a request
+ * is that request's data, and the other way round.
+ */
+#include "edge/front/runs.h"
+
+#include "api/reply.h"
+#include "api/request.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "edge/front/answer.h"
+#include "edge/front/link.h"
+#include "edge/front/run.h"
+#include "edge/http/server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+static struct run *run_of(struct ticket *t)
+{
+	_Static_assert(offsetof(struct run, ticket) == 0, "a ticket of the queue is its run");
+
+	return (struct run *)t;
+}
+
+static void list_submitted(struct runs *rs, struct run *r)
+{
+	r->prev = NULL;
+	r->next = rs->submitted;
+	if (r->next)
+		r->next->prev = r;
+	rs->submitted = r;
+}
+
+static void unlist(struct runs *rs, struct run *r)
+{
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		rs->submitted = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+}
+
+static struct run *find_submitted(const struct runs *rs, uint64_t number)
+{
+	struct run *r = rs->submitted;
+
+	while (r && r->number != number)
+		r = r->next;
+	return r;
+}
+
+/* Give `r`, which never ran or never will, its answer, if anybody still waits for it. */
+static void answer_not_run(struct run *r, int status, uint32_t retry_after_s, const char *why)
+{
+	const struct answer a = { .status = status, .id = r->id, .retry_after_s = retry_after_s };
+	struct http_request *req = take_ptr(r->req);
+
+	if (!req)
+		return;
+	http_request_set_data(req, NULL);
+	answer_detail(req, &a, "the code did not run: %s", why);
+}
+
+/* ---- execute and submit ---- */
+
+static bool is_full(const struct queue *q)
+{
+	return q->running >= q->max_running && q->waiting >= q->max_waiting;
+}
+
+/* For a request that has not become a run. */
+static void turn_away(struct runs *rs, struct http_request *req, const char *why)
+{
+	const struct answer a = { .status = 503, .retry_after_s = queue_retry_after_s(&rs->queue) };
+
+	answer_detail(req, &a, "the code did not run: %s; try again later", why);
+}
+
+/* `r` has its turn. When it cannot be handed over the client is told, and the slot is
+ * free again. */
+static void submit(struct runs *rs, struct run *r)
+{
+	const struct run_way way = { rs->base, rs->link, rs->hello->settings.output_bytes };
+	struct fault f = { 0 };
+
+	if (run_submit(r, rs->last_number + 1, &way, &f) == 0) {
+		rs->last_number++;
+		list_submitted(rs, r);
+		return;
+	}
+	log_err("submit", "id=%s why=%s", r->id, LQ(f.text));
+	queue_leave(&rs->queue, &r->ticket, clock_ns());
+	answer_not_run(r, 503, 1, f.text);
+	run_destroy(r);
+}
+
+static void advance(struct runs *rs)
+{
+	struct ticket *t;
+
+	while ((t = queue_advance(&rs->queue, clock_ns())))
+		submit(rs, run_of(t));
+}
+
+/* The checked request becomes a run; NULL when memory is short. */
+static struct run *begin(struct api_request *request, struct http_request *req)
+{
+	struct run *r = run_create(request);
+
+	if (!r) {
+		api_request_free(request);
+		return NULL;
+	}
+	r->req = req;
+	http_request_set_data(req, r);
+	return r;
+}
+
+void runs_execute(struct runs *rs, struct http_request *req)
+{
+	struct api_request request = { 0 };
+	struct api_refusal no = { 0 };
+	enum ticket_state state;
+	struct run *r = NULL;
+	const void *body;
+	size_t len;
+	int e;
+
+	/* Before the parsing: when there is too much to do, what cannot be done must
+	 * cost least. */
+	if (is_full(&rs->queue)) {
+		turn_away(rs, req, "too many runs are going on and waiting");
+		return;
+	}
+	body = http_request_body(req, &len);
+	e = api_request_parse(body, len, &rs->hello->settings, &request, &no);
+	if (e == -EINVAL) {
+		answer_send(req,
+			&(struct answer){ .status = no.status, .json = no.json, .len = no.len });
+		api_refusal_free(&no);
+		return;
+	}
+	if (e == 0 && rs->closed) {
+		api_request_free(&request);
+		turn_away(rs, req, rs->closed);
+		return;
+	}
+	if (e == 0)
+		r = begin(&request, req);
+	if (!r) {
+		turn_away(rs, req, "out of memory");
+		return;
+	}
+	state = queue_enter(&rs->queue, &r->ticket, r->entered_ns);
+	CHECK(state != TICKET_OUT); /* it was not full a moment ago */
+	if (state == TICKET_RUNNING)
+		submit(rs, r);
+}
+
+/* ---- the supervisor's answers ---- */
+
+/* It is over for `r`; whoever waits is next. */
+static void retire(struct runs *rs, struct run *r)
+{
+	unlist(rs, r);
+	queue_leave(&rs->queue, &r->ticket, clock_ns());
+	run_destroy(r);
+	advance(rs);
+}
+
+static void answer_result(const struct runs *rs, struct run *r, const struct msg_result *m)
+{
+	struct http_request *req = take_ptr(r->req);
+	const struct api_reply reply = {
+		.id = r->id,
+		.hello = rs->hello,
+		.result = m,
+		.limits = &r->request.limits,
+		.out = &r->out.kept,
+		.err = &r->err.kept,
+		.queue_us = r->queue_us,
+		.warnings = &r->request.warnings,
+	};
+	struct answer a = {
+		.status = 200,
+		.id = r->id,
+		.verdict = run_status_word(run_status_of((enum run_cause)m->cause, m->wait_status)),
+		.cause = run_cause_word(m->cause),
+	};
+	cleanup_free char *json = NULL;
+
+	http_request_set_data(req, NULL);
+	run_finish(r);
+	json = api_reply_json(&reply, &a.len);
+	a.json = json;
+	answer_send(req, &a);
+}
+
+int runs_on_result(struct runs *rs, const struct msg_result *m)
+{
+	struct run *r = find_submitted(rs, m->run);
+
+	if (!r || m->cause >= CAUSE_MAX) {
+		log_err("result", "run=%" PRIu64 " cause=%" PRIu32 " why=\"no such run or cause\"",
+			m->run, m->cause);
+		return -EPROTO;
+	}
+	if (r->req)
+		answer_result(rs, r, m);
+	retire(rs, r);
+	return 0;
+}
+
+int runs_on_refused(struct runs *rs, struct msg_refused *m)
+{
+	struct run *r = find_submitted(rs, m->run);
+
+	if (!r) {
+		log_err("refused", "run=%" PRIu64 " why=\"no such run\"", m->run);
+		return -EPROTO;
+	}
+	(void)fault_launder(&m->fault);
+	log_warn("refused", "id=%s retry=%" PRIu32 " why=%s", r->id, m->retry, LQ(m->fault.text));
+	if (m->retry)
+		answer_not_run(r, 503, queue_retry_after_s(&rs->queue), m->fault.text);
+	else
+		answer_not_run(r, 500, 0, m->fault.text);
+	retire(rs, r);
+	return 0;
+}
+
+/* ---- gone, closed ---- */
+
+/* Once for each run: the link's room is reckoned so. */
+static void cancel(struct runs *rs, struct run *r)
+{
+	const struct msg_cancel m = { .run = r->number };
+	int e;
+
+	if (r->cancelled)
+		return;
+	r->cancelled = true;
+	e = link_send(rs->link, MSG_CANCEL, &m, NULL);
+	/* The run still ends at its deadline. */
+	if (e < 0)
+		log_warn("cancel", "id=%s why=%s", r->id, LQ(strerror(-e)));
+}
+
+void runs_on_gone(struct runs *rs, struct http_request *req)
+{
+	struct run *r = http_request_data(req);
+
+	answer_gone(req, r ? r->id : NULL);
+	if (!r)
+		return;
+	if (r->ticket.state == TICKET_RUNNING) {
+		cancel(rs, r);
+		run_abandon(r);
+		return;
+	}
+	queue_leave(&rs->queue, &r->ticket, clock_ns());
+	run_destroy(r);
+}
+
+void runs_cancel_all(struct runs *rs)
+{
+	for (struct run *r = rs->submitted; r; r = r->next)
+		cancel(rs, r);
+}
+
+void runs_open(struct runs *rs)
+{
+	rs->closed = NULL;
+}
+
+void runs_close(struct runs *rs, const char *why)
+{
+	struct ticket *t;
+
+	rs->closed = why;
+	while ((t = rs->queue.first)) {
+		struct run *r = run_of(t);
+
+		queue_leave(&rs->queue, t, clock_ns());
+		answer_not_run(r, 503, queue_retry_after_s(&rs->queue), why);
+		run_destroy(r);
+	}
+}
+
+void runs_init(
+	struct runs *rs, struct event_base *base, struct link *link, const struct msg_hello *hello)
+{
+	const struct settings *s = &hello->settings;
+
+	*rs = (struct runs){ .base = base, .link = link, .hello = hello };
+	rs->closed = "the server is starting";
+	queue_init(&rs->queue, s->max_runs, s->max_queue, s->def.timeout_us * NS_PER_US);
+}
+
+void runs_done(struct runs *rs)
+{
+	struct run *r;
+
+	while (rs->queue.first) {
+		r = run_of(rs->queue.first);
+		queue_leave(&rs->queue, &r->ticket, clock_ns());
+		run_destroy(r);
+	}
+	while ((r = rs->submitted)) {
+		unlist(rs, r);
+		run_destroy(r);
+	}
+}

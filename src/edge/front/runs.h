@@ -1,0 +1,55 @@
+/* All runs of the front: which wait, which are with the supervisor, and the answer that
+ * each of them gets.
+ *
+ *   runs in    the front
+ *   owns       every struct run, from runs_execute() to its answer
+ *   threads    none
+ *   trusts     the supervisor; no byte of a request's body
+ */
+#pragma once
+
+#include "edge/front/queue.h"
+#include "wire/msg.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct event_base;
+struct http_request;
+struct link;
+struct run;
+
+struct runs {
+	struct event_base *base; /* borrowed, as the next two */
+	struct link *link;
+	const struct msg_hello *hello;
+	struct queue queue;
+	struct run *submitted; /* all that the supervisor knows */
+	uint64_t last_number;
+	const char *closed; /* why no run is taken; NULL while runs are */
+};
+
+/* Closed at first. `hello` must outlive it. */
+void runs_init(struct runs *rs, struct event_base *base, struct link *link,
+	const struct msg_hello *hello) __attribute__((nonnull));
+/* Forgets all runs without answering; their requests must be gone already. */
+void runs_done(struct runs *rs) __attribute__((nonnull));
+
+/* POST /execute: answered now, or when its run has ended. */
+void runs_execute(struct runs *rs, struct http_request *req) __attribute__((nonnull));
+
+/* The client left before the answer. Takes requests without a run, too. */
+void runs_on_gone(struct runs *rs, struct http_request *req) __attribute__((nonnull));
+
+/* The supervisor's answers. -EPROTO for one that makes no sense: it is told to the log,
+ * and nothing else happens. */
+int runs_on_result(struct runs *rs, const struct msg_result *m) __attribute__((nonnull));
+int runs_on_refused(struct runs *rs, struct msg_refused *m) __attribute__((nonnull));
+
+/* Take runs again; take no more, sending away those who wait. `why` stays the caller's
+ * and must live until the next call of either. */
+void runs_open(struct runs *rs) __attribute__((nonnull));
+void runs_close(struct runs *rs, const char *why) __attribute__((nonnull));
+
+/* Ask the supervisor to end all that runs; the answers come as ever. */
+void runs_cancel_all(struct runs *rs) __attribute__((nonnull));

@@ -1,0 +1,209 @@
+#include "edge/http/server_internal.h"
+
+#include "base/check.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define DETAIL_MAX 160
+
+static const struct {
+	int status;
+	const char *reason;
+} reasons[] = {
+	{ 200, "OK" },
+	{ 201, "Created" },
+	{ 202, "Accepted" },
+	{ 204, "No Content" },
+	{ 301, "Moved Permanently" },
+	{ 302, "Found" },
+	{ 303, "See Other" },
+	{ 304, "Not Modified" },
+	{ 307, "Temporary Redirect" },
+	{ 308, "Permanent Redirect" },
+	{ 400, "Bad Request" },
+	{ 401, "Unauthorized" },
+	{ 403, "Forbidden" },
+	{ 404, "Not Found" },
+	{ 405, "Method Not Allowed" },
+	{ 406, "Not Acceptable" },
+	{ 408, "Request Timeout" },
+	{ 409, "Conflict" },
+	{ 411, "Length Required" },
+	{ 413, "Content Too Large" },
+	{ 414, "URI Too Long" },
+	{ 415, "Unsupported Media Type" },
+	{ 417, "Expectation Failed" },
+	{ 422, "Unprocessable Content" },
+	{ 429, "Too Many Requests" },
+	{ 431, "Request Header Fields Too Large" },
+	{ 500, "Internal Server Error" },
+	{ 501, "Not Implemented" },
+	{ 503, "Service Unavailable" },
+	{ 504, "Gateway Timeout" },
+	{ 505, "HTTP Version Not Supported" },
+};
+
+static const char *reason_of(int status)
+{
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	return "Unnamed"; /* a reason phrase may be anything; no client reads it */
+}
+
+/* The day's arithmetic by hand: gmtime_r() opens the time zone file at its first call, and
+ * the front has no file system. Days are counted in eras of 400 years from a 1 March, which
+ * puts the leap day at the end of a year. */
+void reply_date(int64_t unix_s, char *text)
+{
+	static const char *const days[] = { "Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed" };
+	static const char *const months[] = { "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
+		"Oct", "Nov", "Dec", "Jan", "Feb" };
+	unsigned day, second, era, in_era, year, in_year, month;
+
+	if (unix_s < 0)
+		unix_s = 0; /* a clock before 1970 is no clock */
+	day = (unsigned)(unix_s / 86400);
+	second = (unsigned)(unix_s % 86400);
+
+	era = (day + 719468) / 146097; /* 0000-03-01 to 1970-01-01 are 719,468 days */
+	in_era = (day + 719468) % 146097;
+	year = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
+	in_year = in_era - (365 * year + year / 4 - year / 100);
+	month = (5 * in_year + 2) / 153;
+	year += era * 400 + (month >= 10);
+
+	(void)snprintf(text, REPLY_DATE_MAX, "%s, %02u %s %u %02u:%02u:%02u GMT", days[day % 7],
+		in_year - (153 * month + 2) / 5 + 1, months[month], year, second / 3600,
+		second / 60 % 60, second % 60);
+}
+
+/* A header value can come from elsewhere: no control byte may start a line of its own. */
+static bool add_value(struct evbuffer *out, const char *value)
+{
+	size_t n;
+
+	for (; *value; value += n) {
+		for (n = 0; (unsigned char)value[n] >= 0x20 && value[n] != 0x7f; n++)
+			;
+		if (n > 0 && evbuffer_add(out, value, n) < 0)
+			return false;
+		if (value[n] == '\0')
+			break;
+		if (evbuffer_add(out, "?", 1) < 0)
+			return false;
+		n++;
+	}
+	return evbuffer_add(out, "\r\n", 2) == 0;
+}
+
+static bool add_field(struct evbuffer *out, const char *name, const char *value)
+{
+	return evbuffer_add_printf(out, "%s: ", name) > 0 && add_value(out, value);
+}
+
+bool reply_encode(struct evbuffer *out, const struct reply *r)
+{
+	bool has_length = r->status != 204 && r->status != 304;
+	char date[REPLY_DATE_MAX];
+
+	reply_date(time(NULL), date);
+	if (evbuffer_add_printf(out,
+		    "HTTP/1.1 %d %s\r\nServer: glovebox\r\nDate: %s\r\nConnection: %s\r\n",
+		    r->status, reason_of(r->status), date,
+		    r->keep_alive ? "keep-alive" : "close") < 0)
+		return false;
+	if (r->type && !add_field(out, "Content-Type", r->type))
+		return false;
+	if (has_length && evbuffer_add_printf(out, "Content-Length: %zu\r\n", r->len) < 0)
+		return false;
+	for (const struct http_header *x = r->extra; x && x->name; x++)
+		if (!add_field(out, x->name, x->value))
+			return false;
+	if (evbuffer_add(out, "\r\n", 2) < 0)
+		return false;
+	if (!has_length || r->omit_body || r->len == 0)
+		return true;
+	return evbuffer_add(out, r->body, r->len) == 0;
+}
+
+static void describe_refusal(int status, const struct http_limits *limits, char *text)
+{
+	switch (status) {
+	case 408:
+		(void)snprintf(text, DETAIL_MAX,
+			"the request did not arrive in time (head: %u ms, body: %u ms)",
+			limits->head_ms, limits->body_ms);
+		break;
+	case 413:
+		(void)snprintf(text, DETAIL_MAX, "the body is larger than the limit of %llu bytes",
+			(unsigned long long)limits->body_bytes);
+		break;
+	case 414:
+		(void)snprintf(text, DETAIL_MAX, "the request line is longer than %u bytes",
+			HTTP_REQUEST_LINE_MAX);
+		break;
+	case 417:
+		(void)snprintf(text, DETAIL_MAX, "the only expectation met is 100-continue");
+		break;
+	case 431:
+		(void)snprintf(text, DETAIL_MAX,
+			"the request head is longer than %u bytes or has more than %u fields",
+			HTTP_HEAD_MAX, HTTP_FIELDS_MAX);
+		break;
+	case 501:
+		(void)snprintf(text, DETAIL_MAX, "the only transfer coding understood is chunked");
+		break;
+	case 503:
+		(void)snprintf(text, DETAIL_MAX,
+			"the server has no room for this request now; nothing was run, try again");
+		break;
+	case 505:
+		(void)snprintf(text, DETAIL_MAX, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+		break;
+	default:
+		(void)snprintf(text, DETAIL_MAX, "the request is not well-formed HTTP/1.1");
+	}
+}
+
+bool reply_encode_refusal(struct evbuffer *out, int status, const struct http_limits *limits)
+{
+	static const struct http_header retry[] = { { "Retry-After", "1" }, { NULL, NULL } };
+	char detail[DETAIL_MAX], body[DETAIL_MAX + 16];
+
+	/* The texts above hold nothing that JSON would want escaped. */
+	describe_refusal(status, limits, detail);
+	(void)snprintf(body, sizeof(body), "{\"detail\":\"%s\"}", detail);
+	return reply_encode(out, &(struct reply){ .status = status,
+					 .type = "application/json",
+					 .body = body,
+					 .len = strlen(body),
+					 .extra = status == 503 ? retry : NULL });
+}
+
+void http_reply(struct http_request *req, int status, const char *type, const void *body,
+	size_t len, const struct http_header *extra)
+{
+	struct http_conn *c = req->conn;
+	struct reply r = { .status = status,
+		.type = type      ? type
+			: len > 0 ? "application/json"
+				  : NULL,
+		.body = body,
+		.len = len,
+		.extra = extra,
+		.keep_alive = !c->closing,
+		.omit_body = strcmp(http_request_method(req), "HEAD") == 0 };
+
+	CHECK(c->req == req && c->phase == CONN_RUNNING);
+	CHECK(status >= 200 && status <= 599);
+	if (!reply_encode(bufferevent_get_output(c->bev), &r))
+		c->broken = true;
+	c->req = NULL;
+	request_destroy(req);
+	conn_answered(c);
+}

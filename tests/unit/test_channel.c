@@ -1,0 +1,292 @@
+#include "unit.h"
+
+#include "base/own.h"
+#include "wire/channel.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The two ends: `client` sends, `supervisor` receives. */
+static int client = -1, supervisor = -1;
+
+static int open_pair(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	if (channel_pair(fds, 1) < 0)
+		return -1;
+	client = fds[0];
+	supervisor = fds[1];
+	return 0;
+}
+
+static int close_pair(void **state)
+{
+	(void)state;
+	drop_fd(&client);
+	drop_fd(&supervisor);
+	return 0;
+}
+
+static int count_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	(void)closedir(d);
+	return n;
+}
+
+/* A packet made by hand, as a peer that keeps no rule would make it. */
+static void send_raw(const void *bytes, size_t len, const int *fds, size_t nfds)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = len };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * 16)];
+	} control = { 0 };
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (nfds > 0) {
+		struct cmsghdr *c;
+
+		mh.msg_control = control.bytes;
+		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * nfds);
+	}
+	assert_int_equal(sendmsg(client, &mh, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+struct raw_cancel {
+	uint32_t type, version;
+	struct msg_cancel body;
+};
+
+static int receive(struct msg *m, const char **rule)
+{
+	*rule = NULL;
+	return channel_recv(supervisor, ROLE_CLIENT, ROLE_SUPERVISOR, m, rule);
+}
+
+static void expect_refused(const char *why)
+{
+	struct msg m;
+	const char *rule;
+
+	assert_int_equal(receive(&m, &rule), -EPROTO);
+	assert_string_equal(rule, why);
+	assert_int_equal(m.type, MSG_NONE);
+	assert_int_equal(m.nfds, 0);
+}
+
+static void message_arrives_with_its_payload(void **state)
+{
+	struct msg_cancel c = { .run = 0x1122334455667788 };
+	struct msg m;
+	const char *rule;
+
+	(void)state;
+	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), 0);
+	assert_int_equal(receive(&m, &rule), 1);
+	assert_int_equal(m.type, MSG_CANCEL);
+	assert_true(m.as.CANCEL.run == c.run);
+	assert_int_equal(m.nfds, 0);
+	for (int i = 0; i < MSG_FDS_MAX; i++)
+		assert_int_equal(m.fds[i], -1);
+}
+
+static void descriptors_arrive_in_order_and_close_on_exec(void **state)
+{
+	struct msg_submit s = { .run = 1 };
+	int pipes[2][2], before = count_fds();
+	struct msg m;
+	const char *rule;
+	char b;
+
+	(void)state;
+	assert_int_equal(pipe2(pipes[0], O_CLOEXEC), 0);
+	assert_int_equal(pipe2(pipes[1], O_CLOEXEC), 0);
+	assert_int_equal(channel_send(client, MSG_SUBMIT, &s,
+				 (int[]){ pipes[0][0], pipes[0][1], pipes[1][0], pipes[1][1] }),
+		0);
+	assert_int_equal(receive(&m, &rule), 1);
+	assert_int_equal(m.nfds, 4);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(fcntl(m.fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	assert_int_equal(write(m.fds[1], "a", 1), 1);
+	assert_int_equal(read(pipes[0][0], &b, 1), 1);
+	assert_int_equal(write(pipes[1][1], "b", 1), 1);
+	assert_int_equal(read(m.fds[2], &b, 1), 1);
+	msg_done(&m);
+	for (int i = 0; i < 2; i++) {
+		(void)close(pipes[i][0]);
+		(void)close(pipes[i][1]);
+	}
+	assert_int_equal(count_fds(), before);
+}
+
+static void closed_peer_is_the_end(void **state)
+{
+	struct msg m;
+	const char *rule;
+
+	(void)state;
+	drop_fd(&client);
+	assert_int_equal(receive(&m, &rule), 0);
+}
+
+static void empty_channel_says_again(void **state)
+{
+	struct msg m;
+	const char *rule;
+
+	(void)state;
+	assert_int_equal(receive(&m, &rule), -EAGAIN);
+}
+
+static void full_channel_says_again_and_sends_nothing(void **state)
+{
+	struct msg_cancel c = { .run = 0 };
+	struct msg m;
+	const char *rule;
+	uint64_t sent = 0;
+	int r;
+
+	(void)state;
+	while ((r = channel_send(client, MSG_CANCEL, &c, NULL)) == 0)
+		c.run = ++sent;
+	assert_int_equal(r, -EAGAIN);
+	for (uint64_t i = 0; i < sent; i++) {
+		assert_int_equal(receive(&m, &rule), 1);
+		assert_true(m.as.CANCEL.run == i);
+	}
+	assert_int_equal(receive(&m, &rule), -EAGAIN);
+}
+
+static void sending_to_a_closed_peer_is_an_error_not_a_signal(void **state)
+{
+	struct msg_cancel c = { .run = 1 };
+
+	(void)state;
+	drop_fd(&supervisor);
+	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), -EPIPE);
+}
+
+static void message_against_its_direction_is_refused(void **state)
+{
+	struct msg_result r = { .run = 1 };
+
+	(void)state;
+	assert_int_equal(channel_send(client, MSG_RESULT, &r, NULL), 0);
+	expect_refused("not allowed between these two");
+}
+
+static void wrong_version_is_refused(void **state)
+{
+	struct raw_cancel c = { .type = MSG_CANCEL, .version = 99 };
+
+	(void)state;
+	send_raw(&c, sizeof(c), NULL, 0);
+	expect_refused("wrong version");
+}
+
+static void packet_shorter_than_a_header_is_refused(void **state)
+{
+	(void)state;
+	send_raw("abc", 3, NULL, 0);
+	expect_refused("shorter than its header");
+}
+
+static void short_and_long_payloads_are_refused(void **state)
+{
+	struct {
+		struct raw_cancel c;
+		uint64_t more;
+	} raw = { .c = { .type = MSG_CANCEL, .version = 1 } };
+
+	(void)state;
+	send_raw(&raw, sizeof(raw.c) - 1, NULL, 0);
+	expect_refused("wrong length");
+	send_raw(&raw, sizeof(raw), NULL, 0);
+	expect_refused("wrong length");
+}
+
+static void packet_longer_than_any_message_is_refused(void **state)
+{
+	static char big[sizeof(union msg_any) + 100];
+	struct raw_cancel c = { .type = MSG_CANCEL, .version = 1 };
+
+	(void)state;
+	memcpy(big, &c, sizeof(c));
+	send_raw(big, sizeof(big), NULL, 0);
+	expect_refused("too long, or too many descriptors");
+}
+
+static void descriptors_that_were_not_asked_for_are_refused_and_closed(void **state)
+{
+	struct raw_cancel c = { .type = MSG_CANCEL, .version = 1 };
+	int fds[] = { STDIN_FILENO, STDIN_FILENO, STDIN_FILENO, STDIN_FILENO, STDIN_FILENO,
+		STDIN_FILENO, STDIN_FILENO, STDIN_FILENO };
+	int before = count_fds();
+
+	(void)state;
+	send_raw(&c, sizeof(c), fds, 1);
+	expect_refused("wrong number of descriptors");
+	send_raw(&c, sizeof(c), fds, MSG_FDS_MAX);
+	expect_refused("wrong number of descriptors");
+	send_raw(&c, sizeof(c), fds, MSG_FDS_MAX + 1);
+	expect_refused("wrong number of descriptors");
+	send_raw(&c, sizeof(c), fds, 8);
+	expect_refused("too long, or too many descriptors");
+	assert_int_equal(count_fds(), before);
+}
+
+static void refused_packet_leaves_the_next_one_readable(void **state)
+{
+	struct msg_cancel c = { .run = 5 };
+	struct msg m;
+	const char *rule;
+
+	(void)state;
+	send_raw("abc", 3, NULL, 0);
+	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), 0);
+	expect_refused("shorter than its header");
+	assert_int_equal(receive(&m, &rule), 1);
+	assert_true(m.as.CANCEL.run == 5);
+}
+
+#define channel_test(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		channel_test(message_arrives_with_its_payload),
+		channel_test(descriptors_arrive_in_order_and_close_on_exec),
+		channel_test(closed_peer_is_the_end),
+		channel_test(empty_channel_says_again),
+		channel_test(full_channel_says_again_and_sends_nothing),
+		channel_test(sending_to_a_closed_peer_is_an_error_not_a_signal),
+		channel_test(message_against_its_direction_is_refused),
+		channel_test(wrong_version_is_refused),
+		channel_test(packet_shorter_than_a_header_is_refused),
+		channel_test(short_and_long_payloads_are_refused),
+		channel_test(packet_longer_than_any_message_is_refused),
+		channel_test(descriptors_that_were_not_asked_for_are_refused_and_closed),
+		channel_test(refused_packet_leaves_the_next_one_readable),
+	};
+
+	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
+}

@@ -1,0 +1,412 @@
+/* A process that has confined itself: what the host sees of it, and what it can still do.
+ * Root. */
+#include "unit.h"
+
+#include "base/fault.h"
+#include "kernel/confine.h"
+#include "tests/lib/flaky.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TEST_UID    2000077
+#define DEADLINE_MS 10000
+
+static const struct confine_plan front = { CONFINE_FRONT, TEST_UID, 64, 0 };
+static const struct confine_plan config = { CONFINE_CONFIG, TEST_UID, 16, 1 };
+
+struct confined {
+	pid_t pid;
+	int fd; /* to the child: it reports, then runs `then` once a byte comes */
+};
+
+/* A child that confines itself, says so, and waits. `then` gets its end of the pair. */
+static struct confined start(const struct confine_plan *plan, int (*then)(int fd))
+{
+	struct confined c;
+	struct fault f = { 0 };
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	c.pid = fork();
+	assert_true(c.pid >= 0);
+	if (c.pid == 0) {
+		char go;
+
+		(void)close(pair[0]);
+		(void)confine(plan, &f);
+		if (send(pair[1], &f, sizeof(f), 0) != sizeof(f) || f.code)
+			_exit(98);
+		if (recv(pair[1], &go, 1, 0) != 1)
+			_exit(97);
+		_exit(then ? then(pair[1]) : 0);
+	}
+	(void)close(pair[1]);
+	c.fd = pair[0];
+	assert_int_equal(recv(c.fd, &f, sizeof(f), 0), sizeof(f));
+	if (f.code)
+		fail_msg("%s", f.text);
+	return c;
+}
+
+static int finish(struct confined *c)
+{
+	int status;
+
+	assert_int_equal(send(c->fd, "g", 1, 0), 1);
+	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
+	(void)close(c->fd);
+	return status;
+}
+
+static void read_proc(pid_t pid, const char *name, char *text, size_t room)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	n = read(fd, text, room - 1);
+	assert_true(n >= 0);
+	text[n] = '\0';
+	(void)close(fd);
+}
+
+/* ---- what the host sees ---- */
+
+static void the_status_shows_that_nothing_is_left(void **state)
+{
+	static const char *const lines[] = {
+		"\nUid:\t2000077\t2000077\t2000077\t2000077\n",
+		"\nGid:\t2000077\t2000077\t2000077\t2000077\n",
+		"\nGroups:\t \n",
+		"\nCapInh:\t0000000000000000\n",
+		"\nCapPrm:\t0000000000000000\n",
+		"\nCapEff:\t0000000000000000\n",
+		"\nCapBnd:\t0000000000000000\n",
+		"\nCapAmb:\t0000000000000000\n",
+		"\nNoNewPrivs:\t1\n",
+		"\nSeccomp:\t2\n",
+	};
+	struct confined c = start(&front, NULL);
+	char text[4096];
+
+	(void)state;
+	read_proc(c.pid, "status", text, sizeof(text));
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		if (!strstr(text, lines[i]))
+			fail_msg("no line %s in %s", lines[i], text);
+	}
+	assert_int_equal(finish(&c), 0);
+}
+
+static void the_root_is_one_empty_read_only_mount(void **state)
+{
+	struct confined c = start(&front, NULL);
+	char text[4096], path[64];
+	int entries = 0;
+	DIR *dir;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "/proc/%d/root/", (int)c.pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		entries++;
+	(void)closedir(dir);
+	assert_int_equal(entries, 2); /* . and .. */
+
+	read_proc(c.pid, "mountinfo", text, sizeof(text));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* one line */
+	assert_non_null(strstr(text, " / / ro,nosuid,nodev,noexec"));
+	assert_int_equal(finish(&c), 0);
+}
+
+static void its_namespaces_are_its_own(void **state)
+{
+	static const char *const kinds[] = { "mnt", "net", "ipc", "uts" };
+	struct confined c = start(&front, NULL);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char path[64], mine[64] = "", its[64] = "";
+
+		(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
+		assert_true(readlink(path, mine, sizeof(mine) - 1) > 0);
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)c.pid, kinds[i]);
+		assert_true(readlink(path, its, sizeof(its) - 1) > 0);
+		assert_string_not_equal(mine, its);
+	}
+	assert_int_equal(finish(&c), 0);
+}
+
+static void assert_limit(pid_t pid, int resource, rlim_t want)
+{
+	struct rlimit lim;
+
+	assert_int_equal(prlimit(pid, (enum __rlimit_resource)resource, NULL, &lim), 0);
+	assert_int_equal(lim.rlim_cur, want);
+	assert_int_equal(lim.rlim_max, want);
+}
+
+static void its_limits_are_lowered(void **state)
+{
+	struct confined c = start(&config, NULL);
+	struct rlimit core;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_CORE, &core), 0);
+	assert_limit(c.pid, RLIMIT_CORE, core.rlim_max < 1 ? core.rlim_max : 1);
+	assert_limit(c.pid, RLIMIT_NPROC, 0);
+	assert_limit(c.pid, RLIMIT_NOFILE, 16);
+	assert_limit(c.pid, RLIMIT_FSIZE, 0);
+	assert_int_equal(finish(&c), 0);
+}
+
+/* ---- what it can and cannot do ---- */
+
+static int works(int fd)
+{
+	int memfd = memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING), pipes[2];
+
+	if (memfd < 0 || write(memfd, "x", 1) != 1)
+		return 1;
+	if (fcntl(memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return 2;
+	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+		return 3;
+	return send(fd, "x", 1, 0) == 1 ? 0 : 4;
+}
+
+static void the_front_can_do_its_work(void **state)
+{
+	struct confined c = start(&front, works);
+
+	(void)state;
+	assert_int_equal(finish(&c), 0);
+}
+
+static int opens(int fd)
+{
+	static const char *const paths[] = { "/", ".", "..", "/proc/self/status", "/dev/null",
+		"/etc/passwd" };
+
+	(void)fd;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (open(paths[i], O_RDONLY) >= 0 || errno != ENOENT)
+			return 1 + (int)i;
+	}
+	return 0;
+}
+
+static void no_file_can_be_opened(void **state)
+{
+	struct confined c = start(&front, opens);
+
+	(void)state;
+	assert_int_equal(finish(&c), 0);
+}
+
+static int makes_socket(int fd)
+{
+	(void)fd;
+	return socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static int forks(int fd)
+{
+	(void)fd;
+	return fork();
+}
+
+static int executes(int fd)
+{
+	char *const argv[] = { NULL };
+
+	(void)fd;
+	return execve("/bin/true", argv, argv);
+}
+
+static int kills_parent(int fd)
+{
+	(void)fd;
+	return kill(getppid(), 0);
+}
+
+static int maps_code(int fd)
+{
+	(void)fd;
+	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+	       MAP_FAILED;
+}
+
+static void attacks_end_the_process(void **state)
+{
+	static int (*const attacks[])(
+		int) = { makes_socket, forks, executes, kills_parent, maps_code };
+	static const struct confine_plan *const plans[] = { &front, &config };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++) {
+		for (size_t k = 0; k < 2; k++) {
+			struct confined c = start(plans[k], attacks[i]);
+			int status = finish(&c);
+
+			if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+				fail_msg("attack %zu ended with status %#x", i, status);
+			assert_false(WCOREDUMP(status));
+		}
+	}
+}
+
+static int aborts(int fd)
+{
+	(void)fd;
+	abort();
+}
+
+static void abort_is_seen_as_such(void **state)
+{
+	struct confined c = start(&front, aborts);
+	int status = finish(&c);
+
+	(void)state;
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_false(WCOREDUMP(status));
+}
+
+/* ---- what happens when things go wrong ---- */
+
+static void uid_0_is_refused_before_anything_happens(void **state)
+{
+	static const struct confine_plan root = { CONFINE_FRONT, 0, 64, 0 };
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(confine(&root, &f), -EINVAL);
+	assert_int_equal(access("/proc/self/status", R_OK), 0);
+}
+
+/* A grandchild that confines itself with its parent's death as its own; the parent goes
+ * once it has heard of it. */
+static void start_orphan(int report_fd)
+{
+	char byte;
+	int pair[2];
+	pid_t pid;
+
+	if (pipe(pair) < 0)
+		_exit(1);
+	pid = fork();
+	if (pid == 0) {
+		struct fault f = { 0 };
+		struct pollfd never = { .fd = -1 };
+
+		(void)close(pair[0]);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (confine(&front, &f) < 0 || write(pair[1], "x", 1) != 1)
+			_exit(1);
+		(void)!write(report_fd, "x", 1);
+		(void)poll(&never, 1, 2 * DEADLINE_MS);
+		_exit(0);
+	}
+	(void)close(pair[1]);
+	_exit(pid > 0 && read(pair[0], &byte, 1) == 1 ? 0 : 1);
+}
+
+static void it_still_dies_with_its_parent(void **state)
+{
+	int report[2], status;
+	struct pollfd p;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(report), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		start_orphan(report[1]);
+	(void)close(report[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+
+	/* End of file is the death of the last process that had the other end. */
+	p = (struct pollfd){ .fd = report[0], .events = POLLIN };
+	while (poll(&p, 1, DEADLINE_MS) == 1 && read(report[0], &byte, 1) > 0)
+		continue;
+	assert_int_equal(p.revents & POLLHUP, POLLHUP);
+	(void)close(report[0]);
+}
+
+/* 0: call `n` failed and confine() said so. 1: there is no call `n`. Above: a mistake. */
+static int fail_call(unsigned n)
+{
+	struct fault f = { 0 };
+	int r;
+
+	flaky_arm(n, EIO);
+	r = confine(&front, &f);
+	if (!flaky_disarm())
+		return r == 0 ? 1 : 2;
+	if (strcmp(flaky_name(), "close") == 0)
+		return 0; /* made all the same */
+	if (r == 0)
+		return 3;
+	return f.code == r && strncmp(f.text, "confine: ", 9) == 0 ? 0 : 4;
+}
+
+static void whichever_call_fails_confine_fails(void **state)
+{
+	unsigned n;
+	int status = 0;
+
+	(void)state;
+	for (n = 0; WEXITSTATUS(status) == 0; n++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0)
+			_exit(fail_call(n));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status) > 1)
+			fail_msg("call %u fails: answer %d", n, WEXITSTATUS(status));
+	}
+	assert_true(n > 30);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_status_shows_that_nothing_is_left),
+		cmocka_unit_test(the_root_is_one_empty_read_only_mount),
+		cmocka_unit_test(its_namespaces_are_its_own),
+		cmocka_unit_test(its_limits_are_lowered),
+		cmocka_unit_test(the_front_can_do_its_work),
+		cmocka_unit_test(no_file_can_be_opened),
+		cmocka_unit_test(attacks_end_the_process),
+		cmocka_unit_test(abort_is_seen_as_such),
+		cmocka_unit_test(uid_0_is_refused_before_anything_happens),
+		cmocka_unit_test(it_still_dies_with_its_parent),
+		cmocka_unit_test(whichever_call_fails_confine_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

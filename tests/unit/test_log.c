@@ -1,0 +1,181 @@
+#include "unit.h"
+
+#include "base/io.h"
+#include "base/log.h"
+#include "base/own.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Standard error goes to a memfd between these two. */
+static int saved_stderr = -1, capture = -1;
+
+static int start_capture(void **state)
+{
+	(void)state;
+	saved_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	capture = memfd_create("log", MFD_CLOEXEC);
+	if (saved_stderr < 0 || capture < 0 || dup2(capture, STDERR_FILENO) < 0)
+		return -1;
+	log_setup("test", LOG_LEVEL_INFO);
+	return 0;
+}
+
+static int stop_capture(void **state)
+{
+	(void)state;
+	if (dup2(saved_stderr, STDERR_FILENO) < 0)
+		return -1;
+	drop_fd(&saved_stderr);
+	drop_fd(&capture);
+	return 0;
+}
+
+static size_t captured(char *text, size_t room)
+{
+	ssize_t n = pread(capture, text, room - 1, 0);
+
+	assert_true(n >= 0);
+	text[n] = '\0';
+	return (size_t)n;
+}
+
+static void event_is_one_line_of_pairs(void **state)
+{
+	char text[256];
+
+	(void)state;
+	log_info("start", "port=%d", 8000);
+	(void)captured(text, sizeof(text));
+	assert_memory_equal(text, "t=2", 3);
+	assert_non_null(strstr(text, "Z lvl=info proc=test ev=start port=8000\n"));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+static void event_above_the_level_is_not_written(void **state)
+{
+	char text[256];
+
+	(void)state;
+	log_debug("noise", "x=%d", 1);
+	assert_int_equal(captured(text, sizeof(text)), 0);
+	log_setup("test", LOG_LEVEL_DEBUG);
+	log_debug("noise", "x=%d", 1);
+	assert_true(captured(text, sizeof(text)) > 0);
+}
+
+static void long_event_is_cut_but_keeps_its_newline(void **state)
+{
+	char big[3000], text[4096];
+	size_t n;
+
+	(void)state;
+	memset(big, 'b', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	log_info("big", "text=%s", big);
+	n = captured(text, sizeof(text));
+	assert_true(n <= LOG_LINE_MAX);
+	assert_int_equal(text[n - 1], '\n');
+	assert_ptr_equal(strchr(text, '\n'), text + n - 1);
+}
+
+static void quoting_leaves_no_way_to_forge_a_line(void **state)
+{
+	(void)state;
+	assert_string_equal(LQ("plain"), "\"plain\"");
+	assert_string_equal(LQ("a\nlvl=err"), "\"a\\x0alvl=err\"");
+	assert_string_equal(LQ("q\"b\\"), "\"q\\\"b\\\\\"");
+	assert_string_equal(LQ("\xc3\xa9\x7f"), "\"\\xc3\\xa9\\x7f\"");
+}
+
+static void quoting_clips_what_is_long(void **state)
+{
+	char big[1000];
+	struct log_quoted q;
+
+	(void)state;
+	memset(big, 1, sizeof(big));
+	q = log_quote(big, sizeof(big));
+	assert_true(strlen(q.text) < LOG_QUOTE_MAX);
+	assert_string_equal(q.text + strlen(q.text) - 4, "...\"");
+}
+
+static void relay_keeps_newlines_and_replaces_control_bytes(void **state)
+{
+	char text[64];
+
+	(void)state;
+	log_relay("a\x1b[2J\nb\0c\r\n", 11);
+	(void)captured(text, sizeof(text));
+	assert_string_equal(text, "a?[2J\nb?c?\n");
+}
+
+static void relay_passes_on_more_than_one_line_at_a_time(void **state)
+{
+	char big[5000], text[8192];
+
+	(void)state;
+	memset(big, 'r', sizeof(big));
+	log_relay(big, sizeof(big));
+	assert_int_equal(captured(text, sizeof(text)), sizeof(big));
+	assert_memory_equal(text, big, sizeof(big));
+}
+
+static void lost_lines_are_counted_on_the_next_one(void **state)
+{
+	char text[512];
+	int full[2];
+
+	(void)state;
+	assert_int_equal(pipe2(full, O_CLOEXEC | O_NONBLOCK), 0);
+	while (write(full[1], text, sizeof(text)) > 0)
+		;
+	while (write(full[1], text, 1) > 0)
+		;
+	assert_true(dup2(full[1], STDERR_FILENO) >= 0);
+	log_info("lost", "n=%d", 1);
+	log_info("lost", "n=%d", 2);
+	assert_true(dup2(capture, STDERR_FILENO) >= 0);
+	log_info("found", "n=%d", 3);
+	log_info("after", "n=%d", 4);
+	(void)captured(text, sizeof(text));
+	assert_non_null(strstr(text, "ev=found lines_lost=2 n=3\n"));
+	assert_non_null(strstr(text, "ev=after n=4\n"));
+	(void)close(full[0]);
+	(void)close(full[1]);
+}
+
+static void level_words_are_parsed_exactly(void **state)
+{
+	enum log_level l = LOG_LEVEL_ERR;
+
+	(void)state;
+	assert_true(log_level_parse("debug", &l));
+	assert_int_equal(l, LOG_LEVEL_DEBUG);
+	assert_true(log_level_parse("err", &l));
+	assert_int_equal(l, LOG_LEVEL_ERR);
+	assert_false(log_level_parse("error", &l));
+	assert_false(log_level_parse("INFO", &l));
+	assert_false(log_level_parse("", &l));
+}
+
+#define captured_test(f) cmocka_unit_test_setup_teardown(f, start_capture, stop_capture)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		captured_test(event_is_one_line_of_pairs),
+		captured_test(event_above_the_level_is_not_written),
+		captured_test(long_event_is_cut_but_keeps_its_newline),
+		captured_test(relay_keeps_newlines_and_replaces_control_bytes),
+		captured_test(relay_passes_on_more_than_one_line_at_a_time),
+		captured_test(lost_lines_are_counted_on_the_next_one),
+		cmocka_unit_test(quoting_leaves_no_way_to_forge_a_line),
+		cmocka_unit_test(quoting_clips_what_is_long),
+		cmocka_unit_test(level_words_are_parsed_exactly),
+	};
+
+	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}

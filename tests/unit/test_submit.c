@@ -1,0 +1,206 @@
+#include "base/fault.h"
+#include "priv/supervisor/submit.h"
+#include "tests/unit/unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+static const char code[] = "print(1)";
+
+/* A SUBMIT as the front sends it, and the ends that the front keeps. */
+struct fixture {
+	struct msg m;
+	int kept[3];
+};
+
+static int make_code(int seals)
+{
+	int fd = memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, code, sizeof(code) - 1), sizeof(code) - 1);
+	if (seals)
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void set_up(struct fixture *x)
+{
+	int p[2];
+
+	memset(x, 0, sizeof(*x));
+	x->m.type = MSG_SUBMIT;
+	x->m.nfds = 4;
+	x->m.as.SUBMIT.code_bytes = sizeof(code) - 1;
+	x->m.fds[0] = make_code(SEALS);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+		x->m.fds[1 + i] = i == 0 ? p[0] : p[1];
+		x->kept[i] = i == 0 ? p[1] : p[0];
+	}
+}
+
+static void tear_down(struct fixture *x)
+{
+	msg_done(&x->m);
+	for (int i = 0; i < 3; i++)
+		(void)close(x->kept[i]);
+}
+
+static void replace(struct fixture *x, int index, int fd)
+{
+	(void)close(x->m.fds[index]);
+	x->m.fds[index] = fd;
+}
+
+static void what_the_front_sends_is_admitted(void **state)
+{
+	struct fixture x;
+
+	(void)state;
+	set_up(&x);
+	assert_null(submit_violation(&x.m));
+	tear_down(&x);
+}
+
+static void code_that_could_still_change_is_a_violation(void **state)
+{
+	static const int partial[] = { 0, SEALS & ~F_SEAL_WRITE, SEALS & ~F_SEAL_GROW,
+		SEALS & ~F_SEAL_SHRINK, SEALS & ~F_SEAL_SEAL };
+	struct fixture x;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(partial) / sizeof(partial[0]); i++) {
+		set_up(&x);
+		replace(&x, 0, make_code(partial[i]));
+		assert_non_null(submit_violation(&x.m));
+		tear_down(&x);
+	}
+}
+
+static void code_of_another_length_than_announced_is_a_violation(void **state)
+{
+	struct fixture x;
+
+	(void)state;
+	set_up(&x);
+	x.m.as.SUBMIT.code_bytes++;
+	assert_non_null(submit_violation(&x.m));
+	x.m.as.SUBMIT.code_bytes -= 2;
+	assert_non_null(submit_violation(&x.m));
+	tear_down(&x);
+}
+
+/* A file of the host, a socket, a device, an O_PATH descriptor, the wrong direction, both
+ * directions, the same pipe twice. */
+static void a_stream_that_is_not_its_own_one_way_pipe_is_a_violation(void **state)
+{
+	struct fixture x;
+	int sockets[2];
+
+	(void)state;
+	for (int index = 1; index <= 3; index++) {
+		const int mode = index == 1 ? O_RDONLY : O_WRONLY;
+		char path[64];
+
+		set_up(&x);
+		replace(&x, index, open("/dev/null", mode | O_CLOEXEC));
+		assert_non_null(submit_violation(&x.m));
+		replace(&x, index, open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+		assert_non_null(submit_violation(&x.m));
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+		replace(&x, index, sockets[0]);
+		assert_non_null(submit_violation(&x.m));
+		(void)close(sockets[1]);
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", x.kept[0]);
+		replace(&x, index, open(path, O_RDWR | O_CLOEXEC));
+		assert_non_null(submit_violation(&x.m));
+		replace(&x, index, open(path, O_PATH | O_CLOEXEC));
+		assert_non_null(submit_violation(&x.m));
+		replace(&x, index, fcntl(x.kept[index - 1], F_DUPFD_CLOEXEC, 0));
+		assert_non_null(submit_violation(&x.m)); /* the wrong end */
+		tear_down(&x);
+	}
+	set_up(&x);
+	replace(&x, 3, fcntl(x.m.fds[2], F_DUPFD_CLOEXEC, 0));
+	assert_non_null(submit_violation(&x.m));
+	tear_down(&x);
+}
+
+static void reserved_bits_are_a_violation(void **state)
+{
+	struct fixture x;
+
+	(void)state;
+	set_up(&x);
+	x.m.as.SUBMIT.reserved = 1;
+	assert_non_null(submit_violation(&x.m));
+	x.m.as.SUBMIT.reserved = 0;
+	x.m.as.SUBMIT.allow_network = 2;
+	assert_non_null(submit_violation(&x.m));
+	tear_down(&x);
+}
+
+static const struct settings settings = {
+	.max = { .timeout_us = 1000000, .memory_bytes = 64 << 20, .cpu_milli = 1000, .pids = 32 },
+	.code_bytes = 100,
+};
+
+static const struct msg_submit good = {
+	.limits = { .timeout_us = 1000000,
+		.memory_bytes = 64 << 20,
+		.cpu_milli = 1000,
+		.pids = 32 },
+	.code_bytes = 100,
+};
+
+static void refuse(struct msg_submit s, const char *field)
+{
+	struct fault f = { 0 };
+
+	assert_true(submit_check_limits(&s, &settings, &f) < 0);
+	assert_non_null(strstr(f.text, field));
+}
+
+/* A compromised front can raise nothing: the supervisor's own ceilings hold. */
+static void no_number_goes_past_the_supervisors_own_range(void **state)
+{
+	struct msg_submit s = good;
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(submit_check_limits(&s, &settings, &f), 0);
+
+	s = good, s.limits.timeout_us++, refuse(s, "timeout");
+	s = good, s.limits.timeout_us = UINT64_MAX, refuse(s, "timeout");
+	s = good, s.limits.timeout_us = 0, refuse(s, "timeout");
+	s = good, s.limits.memory_bytes++, refuse(s, "memory");
+	s = good, s.limits.memory_bytes = LIMIT_MEMORY_MIN_BYTES - 1, refuse(s, "memory");
+	s = good, s.limits.cpu_milli++, refuse(s, "cpu");
+	s = good, s.limits.cpu_milli = 0, refuse(s, "cpu");
+	s = good, s.limits.pids++, refuse(s, "pids");
+	s = good, s.limits.pids = 0, refuse(s, "pids");
+	s = good, s.limits.cpu_time_us = UINT64_MAX, refuse(s, "cpu time");
+	s = good, s.code_bytes++, refuse(s, "code");
+	s = good, s.allow_network = 1, refuse(s, "allow_network");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_front_sends_is_admitted),
+		cmocka_unit_test(code_that_could_still_change_is_a_violation),
+		cmocka_unit_test(code_of_another_length_than_announced_is_a_violation),
+		cmocka_unit_test(a_stream_that_is_not_its_own_one_way_pipe_is_a_violation),
+		cmocka_unit_test(reserved_bits_are_a_violation),
+		cmocka_unit_test(no_number_goes_past_the_supervisors_own_range),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
