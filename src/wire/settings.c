@@ -110,9 +110,8 @@ static bool is_main_file(const char *name)
 	return name[0] != '\0' && name[0] != '.' && !strchr(name, '/');
 }
 
-/* Paths that the supervisor opens on the host must not be able to climb, and none of
- * the lists may be read past its end. */
-static const char *runtime_fault(const struct runtime *r)
+/* None of the lists may be read past its end. */
+static const char *runtime_texts_fault(const struct runtime *r)
 {
 	if (!is_text(r->name, sizeof(r->name)) || r->name[0] == '\0')
 		return "runtime: name is missing";
@@ -123,6 +122,12 @@ static const char *runtime_fault(const struct runtime *r)
 	if (!are_texts(r->argv, RUNTIME_ARGV_MAX) || !are_texts(r->env, RUNTIME_ENV_MAX) ||
 		!are_texts(r->roots, RUNTIME_ROOTS_MAX))
 		return "runtime: a text is not terminated";
+	return NULL;
+}
+
+/* Paths that the supervisor opens on the host must not be able to climb. */
+static const char *runtime_lists_fault(const struct runtime *r)
+{
 	if (!is_clean_path(r->argv[0]))
 		return "runtime: argv does not begin with an absolute path";
 	for (size_t i = 0; i < RUNTIME_ENV_MAX && r->env[i][0]; i++)
@@ -131,11 +136,18 @@ static const char *runtime_fault(const struct runtime *r)
 	for (size_t i = 0; i < RUNTIME_ROOTS_MAX && r->roots[i][0]; i++)
 		if (!is_clean_path(r->roots[i] + (r->roots[i][0] == RUNTIME_OPTIONAL)))
 			return "runtime: an entry of roots is not an absolute path";
-	if (r->roots[0][0] == '\0')
-		return "runtime: roots is empty";
-	if (r->full_proc > 1 || r->reserved != 0)
-		return "runtime: a flag is neither 0 nor 1";
-	return NULL;
+	return r->roots[0][0] == '\0' ? "runtime: roots is empty" : NULL;
+}
+
+static const char *runtime_fault(const struct runtime *r)
+{
+	const char *why = runtime_texts_fault(r);
+
+	if (!why)
+		why = runtime_lists_fault(r);
+	if (!why && (r->full_proc > 1 || r->reserved != 0))
+		why = "runtime: a flag is neither 0 nor 1";
+	return why;
 }
 
 const char *settings_fault(const struct settings *s)

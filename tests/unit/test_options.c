@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "caller/cli/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static const char *fault_of(const char *line, char room[static OPTIONS_FAULT_MAX
 	char *argv[MAX_ARGS + 1] = { NULL }, *next = copy;
 	int argc = 0;
 
-	(void)strncpy(copy, line, sizeof(copy) - 1);
+	(void)snprintf(copy, sizeof(copy), "%s", line);
 	while (argc < MAX_ARGS && (argv[argc] = strsep(&next, " ")))
 		argc++;
 	return options_fault(&argp, argc, argv, room);
@@ -84,11 +85,11 @@ static void no_abbreviation_of_any_setting_is_taken(void **state)
 	(void)state;
 	for (const struct argp_option *o = all; o->name; o++) {
 		for (size_t len = 1; len < strlen(o->name); len++) {
-			char text[64] = "--", name[] = "glovebox";
+			char text[64], name[] = "glovebox";
 			char *argv[] = { name, text, NULL };
 			const struct argp_option *other = all;
 
-			(void)strncat(text, o->name, len);
+			(void)snprintf(text, sizeof(text), "--%.*s", (int)len, o->name);
 			while (other->name && strcmp(other->name, text + 2) != 0)
 				other++;
 			if (other->name)

@@ -4,7 +4,10 @@
 #include "wire/layer.h"
 #include "wire/settings.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define PUT(array, text) (void)snprintf(array, sizeof(array), "%s", text)
 
 /* Settings that a server would start with. */
 static struct settings good(void)
@@ -29,12 +32,12 @@ static struct settings good(void)
 	s.max_connections = 1024;
 	s.shutdown_grace_us = 30000000;
 	s.log_level = 2;
-	(void)strcpy(s.runtime.name, "python");
-	(void)strcpy(s.runtime.main_file, "main.py");
-	(void)strcpy(s.runtime.argv[0], "/usr/bin/python3");
-	(void)strcpy(s.runtime.env[0], "LANG=C.UTF-8");
-	(void)strcpy(s.runtime.roots[0], "/usr/bin");
-	(void)strcpy(s.runtime.roots[1], "?/usr/share/fonts");
+	PUT(s.runtime.name, "python");
+	PUT(s.runtime.main_file, "main.py");
+	PUT(s.runtime.argv[0], "/usr/bin/python3");
+	PUT(s.runtime.env[0], "LANG=C.UTF-8");
+	PUT(s.runtime.roots[0], "/usr/bin");
+	PUT(s.runtime.roots[1], "?/usr/share/fonts");
 	return s;
 }
 
@@ -129,20 +132,20 @@ static void layers_that_do_not_exist_are_refused(void **state)
 
 static void listening_beyond_loopback_needs_insecure(void **state)
 {
-	struct settings s = good();
+	struct settings own = good();
 
 	(void)state;
-	memset(s.listen.ip, 0, sizeof(s.listen.ip));
-	refuse(&s, "listen");
-	s.insecure = 1;
-	assert_null(settings_fault(&s));
+	memset(own.listen.ip, 0, sizeof(own.listen.ip));
+	refuse(&own, "listen");
+	own.insecure = 1;
+	assert_null(settings_fault(&own));
 
-	s = good();
-	s.listen.kind = LISTEN_INET6;
-	refuse(&s, "listen"); /* 7f00:1:: */
-	memset(s.listen.ip, 0, sizeof(s.listen.ip));
-	s.listen.ip[15] = 1;
-	assert_null(settings_fault(&s));
+	own = good();
+	own.listen.kind = LISTEN_INET6;
+	refuse(&own, "listen"); /* 7f00:1:: */
+	memset(own.listen.ip, 0, sizeof(own.listen.ip));
+	own.listen.ip[15] = 1;
+	assert_null(settings_fault(&own));
 
 	REFUSE("listen", s.listen.kind = LISTEN_UNIX); /* without a path */
 	REFUSE("listen", s.listen.kind = 3);
@@ -152,18 +155,20 @@ static void listening_beyond_loopback_needs_insecure(void **state)
 static void a_runtime_cannot_climb(void **state)
 {
 	static const char *const bad[] = { "usr", "../usr", "/usr/..", "/../etc", "/a/../b",
-		"/a//b", "/", "?", "?usr", "??/usr" };
+		"/a//b", "/", "?", "?usr",
+		"?"
+		"?/usr" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		REFUSE("roots", (void)strcpy(s.runtime.roots[1], bad[i]));
+		REFUSE("roots", PUT(s.runtime.roots[1], bad[i]));
 	REFUSE("roots", s.runtime.roots[0][0] = '\0');
-	REFUSE("argv", (void)strcpy(s.runtime.argv[0], "python3"));
+	REFUSE("argv", PUT(s.runtime.argv[0], "python3"));
 	REFUSE("argv", s.runtime.argv[0][0] = '\0');
-	REFUSE("main-file", (void)strcpy(s.runtime.main_file, "../main.py"));
-	REFUSE("main-file", (void)strcpy(s.runtime.main_file, ".."));
-	REFUSE("env", (void)strcpy(s.runtime.env[0], "LANG"));
-	REFUSE("env", (void)strcpy(s.runtime.env[0], "=C"));
+	REFUSE("main-file", PUT(s.runtime.main_file, "../main.py"));
+	REFUSE("main-file", PUT(s.runtime.main_file, ".."));
+	REFUSE("env", PUT(s.runtime.env[0], "LANG"));
+	REFUSE("env", PUT(s.runtime.env[0], "=C"));
 	REFUSE("runtime", s.runtime.full_proc = 2);
 	REFUSE("runtime", s.runtime.reserved = 1);
 }
@@ -173,7 +178,7 @@ static void names_with_dots_are_no_climbing(void **state)
 	struct settings s = good();
 
 	(void)state;
-	(void)strcpy(s.runtime.roots[1], "/usr/lib/a..b/..c/d..");
+	PUT(s.runtime.roots[1], "/usr/lib/a..b/..c/d..");
 	assert_null(settings_fault(&s));
 }
 

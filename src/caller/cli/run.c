@@ -106,6 +106,15 @@ static bool on_limit(struct gbx_request *q, int key, const char *arg, struct arg
 	return true;
 }
 
+static void check_files(const struct run *run, const struct argp_state *state)
+{
+	if (!run->file)
+		options_refuse(state->name, "which program? Name a FILE, or - for standard input");
+	if (run->input && strcmp(run->input, "-") == 0 && strcmp(run->file, "-") == 0)
+		options_refuse(
+			state->name, "standard input cannot be both the program and its input");
+}
+
 static error_t on_option(int key, char *arg, struct argp_state *state)
 {
 	struct run *run = state->input;
@@ -122,14 +131,10 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		options_refuse(state->name, "\"%s\": one program at a time", arg);
 	else if (key == ARGP_KEY_ARG)
 		run->file = arg;
-	else if (key == ARGP_KEY_END && !run->file)
-		options_refuse(state->name, "which program? Name a FILE, or - for standard input");
-	else if (key == ARGP_KEY_END && run->input && strcmp(run->input, "-") == 0 &&
-		 strcmp(run->file, "-") == 0)
-		options_refuse(
-			state->name, "standard input cannot be both the program and its input");
+	else if (key == ARGP_KEY_END)
+		check_files(run, state);
 	else
-		return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+		return ARGP_ERR_UNKNOWN;
 	return 0;
 }
 

@@ -56,6 +56,15 @@ static void unwatch(const struct board *b, int fd)
 		(void)epoll_ctl(b->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
+/* v1 announces an OOM through an eventfd; v2's memory.events is always readable, and an
+ * urgent event is what says that it changed. */
+static uint32_t oom_events(const struct cgroup_tree *t)
+{
+	int memory = t->of[CGROUP_MEMORY];
+
+	return memory >= 0 && t->h[memory].version == 1 ? EPOLLIN : EPOLLPRI;
+}
+
 static void watch_cell(const struct board *b, const struct job *j)
 {
 	const struct cell *c = &j->cell;
@@ -65,7 +74,7 @@ static void watch_cell(const struct board *b, const struct job *j)
 	watch(b, j, c->main.pidfd, EPOLLIN);
 	watch(b, j, c->init.pidfd, EPOLLIN);
 	watch(b, j, c->leaf.events_fd, EPOLLPRI);
-	watch(b, j, c->leaf.oom_fd, EPOLLIN | EPOLLPRI);
+	watch(b, j, c->leaf.oom_fd, oom_events(b->factory->tree));
 }
 
 static void unwatch_channels(const struct board *b, const struct job *j)

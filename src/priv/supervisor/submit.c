@@ -73,7 +73,7 @@ int submit_check_limits(
 	if (r == 0)
 		r = check("pids", l->pids, LIMIT_PIDS_MIN, max->pids, f);
 	if (r == 0)
-		r = check("cpu time (microseconds)", l->cpu_time_us, 0, LIMIT_TIMEOUT_MAX_US, f);
+		r = check("cpu time (microseconds)", l->cpu_time_us, 0, max->timeout_us, f);
 	if (r == 0)
 		r = check("code (bytes)", s->code_bytes, 0, settings->code_bytes, f);
 	if (r == 0 && s->allow_network)
