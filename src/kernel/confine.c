@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -88,9 +89,13 @@ static int limits(struct state *s, struct fault *f)
 		r = lower_limit(RLIMIT_NPROC, 0, f);
 	if (r == 0)
 		r = lower_limit(RLIMIT_NOFILE, s->plan->open_files, f);
-	if (r == 0 && s->plan->forbid_new_files)
-		r = lower_limit(RLIMIT_FSIZE, 0, f);
-	return r;
+	if (r < 0 || !s->plan->forbid_new_files)
+		return r;
+
+	/* A log that is a file loses a line then (EFBIG), instead of us our life. */
+	if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		return fault_set(f, -EINVAL, "ignore SIGXFSZ");
+	return lower_limit(RLIMIT_FSIZE, 0, f);
 }
 
 static int lock_capabilities(struct state *s, struct fault *f)

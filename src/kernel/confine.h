@@ -20,7 +20,7 @@ struct confine_plan {
 	enum confine_filter filter;
 	uint32_t uid;              /* becomes real, effective, saved uid and gid; must not be 0 */
 	uint32_t open_files;       /* RLIMIT_NOFILE, soft and hard */
-	uint32_t forbid_new_files; /* 1: RLIMIT_FSIZE 0; counts for memfds and a log file too */
+	uint32_t forbid_new_files; /* 1: RLIMIT_FSIZE 0 (memfds, too), SIGXFSZ ignored */
 };
 
 /* In this order: empty root (a private mount namespace with an empty read-only tmpfs as

@@ -135,8 +135,6 @@ int doctor_main(int argc, char **argv)
 	struct gbx_error why = { 0 };
 	int would_start;
 
-	/* What the probe would log, it also reports. */
-	records_add(&d.records, "", "log-level", "err");
 	options_add_environment(&d.records);
 	parse(argc, argv, &d);
 	options.config = d.config;

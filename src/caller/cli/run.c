@@ -311,9 +311,6 @@ int run_main(int argc, char **argv)
 		.input_fd = -1,
 	};
 
-	/* The program's stderr is ours: the supervisor is to write there only what says why
-	 * it failed, unless the environment wants more. */
-	records_add(&run.records, "", "log-level", "err");
 	options_add_environment(&run.records);
 	parse(argc, argv, &run);
 	run.request.context = &run;

@@ -225,7 +225,7 @@ static int serve(const struct serve *s, struct fault *f)
 
 	r = overrides_open_file(s->config, &file_fd, f);
 	if (r == 0)
-		r = overrides_make(records_list(&s->records), &overrides_fd, f);
+		r = overrides_make(NULL, records_list(&s->records), &overrides_fd, f);
 	if (r < 0)
 		return r;
 	return s->check ? check_config(overrides_fd, file_fd, f)

@@ -9,20 +9,29 @@
 #include <string.h>
 #include <sys/mman.h>
 
-int overrides_make(const char *const *records, int *ret_fd, struct fault *f)
+static int write_record(int fd, const char *record, struct fault *f)
+{
+	int r;
+
+	if (!strchr(record, '='))
+		return fault_say(f, -EINVAL, "setting \"%.64s\" has no \"=\"", record);
+	r = io_write_all(fd, record, strlen(record) + 1);
+	return r < 0 ? fault_set(f, r, "write settings") : 0;
+}
+
+int overrides_make(const char *first, const char *const *records, int *ret_fd, struct fault *f)
 {
 	cleanup_fd int fd = memfd_create("overrides", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r;
+	int r = 0;
 
 	if (fd < 0)
 		return fault_set(f, -errno, "memfd for settings");
-	for (; records && *records; records++) {
-		if (!strchr(*records, '='))
-			return fault_say(f, -EINVAL, "setting \"%.64s\" has no \"=\"", *records);
-		r = io_write_all(fd, *records, strlen(*records) + 1);
-		if (r < 0)
-			return fault_set(f, r, "write settings");
-	}
+	if (first)
+		r = write_record(fd, first, f);
+	for (; r == 0 && records && *records; records++)
+		r = write_record(fd, *records, f);
+	if (r < 0)
+		return r;
 	if (lseek(fd, 0, SEEK_SET) < 0 ||
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
 			0)

@@ -36,7 +36,8 @@ int session_start(const struct gbx_options *options, const char *role, pid_t *re
 		return fault_say(f, -EINVAL, "gbx_options: size is not set");
 	r = overrides_open_file(o->config, &file_fd, f);
 	if (r == 0)
-		r = overrides_make(o->settings, &overrides_fd, f);
+		/* What goes wrong is told to the caller; the log is for what cannot be. */
+		r = overrides_make("log-level=err", o->settings, &overrides_fd, f);
 	if (r < 0)
 		return r;
 	r = channel_pair(pair, 1);

@@ -34,6 +34,9 @@
 /* init is not counted as one of the program's tasks. */
 #define INIT_TASKS UINT32_C(1)
 
+/* RLIMIT_NPROC is a second net: pids.max must be what refuses, because it counts. */
+#define NPROC_SLACK UINT32_C(16)
+
 /* The kernel should choose main before init, and both before anything of the host. */
 #define OOM_SCORE_INIT 500
 #define OOM_SCORE_MAIN 1000
@@ -307,7 +310,7 @@ int cell_start(struct cell *c, const struct cell_factory *factory, const struct 
 		.file_bytes = limits->memory_bytes,
 		/* A net far below which the supervisor's own watch has ended the run. */
 		.cpu_seconds = limits->timeout_us / 1000000 * (limits->cpu_milli / 1000 + 1) + 5,
-		.tasks = limits->pids,
+		.tasks = limits->pids + NPROC_SLACK,
 	};
 	int r;
 

@@ -19,6 +19,7 @@
 #include "priv/supervisor/verdict.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -240,8 +241,10 @@ static void fill_result(const struct board *b, struct job *j, enum run_cause cau
 		.pids_refused = u.pids_refused,
 		.oom_kills = u.oom_kills,
 	};
-	if (!j->started_ns)
+	if (!j->started_ns) {
+		r->wait_status = SIGKILL; /* what ended it before it began */
 		return;
+	}
 	r->wait_status = j->cell.main_status;
 	r->setup_us = (j->started_ns - j->submitted_ns) / NS_PER_US;
 	r->wall_us = (j->cell.main_died_ns - j->started_ns) / NS_PER_US;

@@ -6,6 +6,7 @@
 #include "kernel/process.h"
 #include "kernel/sys.h"
 #include "priv/supervisor/boot.h"
+#include "priv/supervisor/scope.h"
 
 #include <errno.h>
 #include <string.h>
@@ -73,7 +74,9 @@ static int prepare(struct engine *e, struct fault *f)
 	if (r < 0)
 		return r;
 	e->settings.uid_base += e->lease.number * LEASE_UIDS;
-	r = cgroup_tree_open(&e->tree, e->lease.number, e->settings.cgroup, f);
+	r = scope_enter(e->settings.cgroup, f);
+	if (r == 0)
+		r = cgroup_tree_open(&e->tree, e->lease.number, e->settings.cgroup, f);
 	if (r < 0)
 		return r;
 	e->tree_open = true;

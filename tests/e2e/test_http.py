@@ -1,0 +1,272 @@
+"""HTTP/1.1 as clients and their mistakes speak it."""
+import json
+import socket
+import struct
+
+import pytest
+
+from harness.background import Background
+from harness.poll import wait_for
+from harness.rawhttp import Wire, chunked
+
+FLAGS = ["--max-runs", "2"]
+BODY = json.dumps({"code": "print('ran')"}).encode()
+SLEEPER = "import time; time.sleep(120)"
+
+
+def ran(answer):
+    return answer is not None and answer.status == 200 and answer.json()["stdout"] == "ran\n"
+
+
+@pytest.fixture
+def wire(server):
+    with Wire(server) as w:
+        yield w
+
+
+def test_a_chunked_body_is_put_together(wire):
+    wire.send(wire.head(Transfer_Encoding="chunked") + chunked(BODY[:1], BODY[1:7], BODY[7:]))
+    assert ran(wire.answer())
+
+
+def test_expect_100_continue_is_answered_before_the_body_comes(wire):
+    wire.send(wire.head(Content_Length=len(BODY), Expect="100-continue"))
+    assert wire.answer().status == 100
+    wire.send(BODY)
+    assert ran(wire.answer())
+
+
+def test_a_refused_expectation_is_answered_without_100(wire):
+    wire.send(wire.head(Content_Length=10 ** 10, Expect="100-continue"))
+    assert wire.answer().status == 413
+
+
+def test_a_connection_serves_many_requests(wire):
+    for _ in range(3):
+        wire.send(wire.post("print('ran')"))
+        assert ran(wire.answer())
+    wire.send(wire.head("GET", "/health"))
+    assert wire.answer().status == 200
+
+
+def test_an_error_does_not_spoil_the_connection(wire):
+    wire.send(wire.head("GET", "/nothing"))
+    assert wire.answer().status == 404
+    wire.send(wire.post(5))
+    assert wire.answer().status == 422
+    wire.send(wire.post("print('ran')"))
+    assert ran(wire.answer())
+
+
+def test_connection_close_is_kept(wire):
+    wire.send(wire.post("print('ran')", connection="close"))
+    answer = wire.answer()
+    assert ran(answer) and answer.headers["Connection"].lower() == "close"
+    assert wire.is_closed()
+
+
+def test_pipelined_requests_are_answered_in_order(wire):
+    wire.send(b"".join(wire.post(f"print({n})") for n in range(4)) + wire.head("GET", "/limits"))
+    assert [wire.answer().json()["stdout"] for _ in range(4)] == ["0\n", "1\n", "2\n", "3\n"]
+    assert "maxima" in wire.answer().json()
+
+
+def test_a_request_in_single_bytes_is_one_request(wire):
+    wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in wire.post("print('ran')"):
+        wire.send(bytes([byte]))
+    assert ran(wire.answer())
+
+
+def test_http_1_0_is_answered_and_closed(server, wire):
+    wire.send(b"GET /health HTTP/1.0\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.port)
+    assert wire.answer().status == 200 and wire.is_closed()
+
+
+@pytest.mark.parametrize("path", ["/health", "/limits", "/openapi.json"])
+def test_head_gives_the_head_of_get_and_no_body(wire, path):
+    wire.send(wire.head("GET", path))
+    got = wire.answer()
+    wire.send(wire.head("HEAD", path))
+    headed = wire.answer(body=False)
+    assert (headed.status, headed.headers["Content-Type"]) == \
+        (got.status, got.headers["Content-Type"])
+    assert int(headed.headers["Content-Length"]) == len(got.body)
+    wire.send(wire.head("HEAD", path, Connection="close"))
+    wire.answer(body=False)
+    assert wire.is_closed()
+
+
+@pytest.mark.parametrize("request_bytes", [
+    b"\x16\x03\x01\x00\x05hello\r\n\r\n",
+    b"GET /health HTTP/9.9\r\nHost: x\r\n\r\n",
+    b"GET  /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    b"GET /health HTTP/1.1\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nno colon\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nA : b\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nA: b\r\n folded\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nA: b\0c\r\n\r\n",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: +5\r\n\r\nhello",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 18446744073709551621\r\n\r\nhello",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"ffffffffffffffff\r\n",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2;name=value\r\n{}\r\n0\r\n\r\n",
+    b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2\r\n{}\r\n0\r\nX-Trailer: 1\r\n\r\n",
+    b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nA: " + b"a" * 300_000 + b"\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"A: b\r\n" * 20_000 + b"\r\n",
+], ids=lambda b: repr(b[:48] + b"..." + b[-16:]))
+def test_what_is_not_proper_http_is_refused_once_and_closed(server, wire, request_bytes):
+    try:
+        wire.send(request_bytes)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it answered before it had read all
+    try:
+        answer = wire.answer()
+    except ConnectionResetError:
+        answer = None  # our unread bytes destroyed the answer on its way; closed it is
+    assert answer is None or answer.status in (400, 413, 414, 431, 501, 505), answer
+    assert answer is None or wire.is_closed()
+    assert server.health().status == 200
+
+
+def test_a_huge_announced_body_is_refused_before_it_comes(wire):
+    wire.send(wire.head(Content_Length=10 * 10 ** 9) + b"x" * 1024)
+    assert wire.answer().status == 413
+
+
+def test_an_endless_chunked_body_is_refused_at_the_cap(wire):
+    wire.send(wire.head(Transfer_Encoding="chunked"))
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    try:
+        for _ in range(4 * 1024 // 64 * 4):
+            wire.send(chunk)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    try:
+        answer = wire.answer()
+    except ConnectionResetError:
+        answer = None
+    assert answer is None or answer.status == 413, answer
+
+
+def has_program(server):
+    return bool(server.programs())
+
+
+@pytest.mark.parametrize("leave", ["close", "reset", "half-close"])
+def test_a_client_that_hangs_up_ends_its_run(server, leave):
+    with Wire(server) as w:
+        w.send(w.post(SLEEPER, timeout_seconds=200))
+        wait_for("the program to start", lambda: has_program(server))
+        if leave == "reset":
+            w.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if leave == "half-close":
+            w.sock.shutdown(socket.SHUT_WR)
+            wait_for("the program's end", lambda: not has_program(server))
+    wait_for("the program's end", lambda: not has_program(server))
+    assert server.run("print('ran')").stdout == "ran\n"
+
+
+def test_a_client_that_hangs_up_while_it_waits_never_runs(server):
+    busy = [Background(server.post, {"code": SLEEPER, "timeout_seconds": 4}) for _ in range(2)]
+    wait_for("both to run", lambda: len(server.programs()) == 2)
+    with Wire(server) as w:
+        w.send(w.post("print('ran')"))
+        wait_for("it to wait", lambda: server.health().json()["queued"] == 1)
+    wait_for("it to leave", lambda: server.health().json()["queued"] == 0)
+    assert [b.result().status for b in busy] == [200, 200]
+
+
+def test_health_counts_what_runs_and_what_waits(server):
+    jobs = [Background(server.post, {"code": SLEEPER, "timeout_seconds": 3}) for _ in range(3)]
+
+    def counts():
+        h = server.health().json()
+        return (h["running"], h["queued"]) == (2, 1)
+
+    wait_for("two to run and one to wait", counts)
+    replies = [j.result() for j in jobs]
+    assert all(r.json()["status"] == "timeout" for r in replies)
+    assert max(r.json()["queue_ms"] for r in replies) > 1000
+    assert (server.health().json()["running"], server.health().json()["queued"]) == (0, 0)
+
+
+def test_a_full_queue_is_a_503_with_retry_after_and_never_a_hang(serve):
+    s = serve("--max-runs", "1", "--max-queue", "2")
+    jobs = [Background(s.post, {"code": "import time; time.sleep(3)", "timeout_seconds": 20})
+            for _ in range(3)]
+
+    def full():
+        h = s.health().json()
+        return (h["running"], h["queued"]) == (1, 2)
+
+    wait_for("the queue to be full", full)
+    refused = s.post({"code": "print('ran')"})
+    assert refused.status == 503 and isinstance(refused.json()["detail"], str)
+    assert 1 <= int(refused.headers["Retry-After"]) <= 300
+    assert refused.wall_s < 5
+    assert [j.result().json()["status"] for j in jobs] == ["success"] * 3
+    assert s.run("print('ran')").stdout == "ran\n"
+
+
+def test_more_connections_than_allowed_get_503_and_the_others_go_on(serve):
+    s = serve("--max-connections", "8")
+    idle = [s.socket() for _ in range(8)]
+    try:
+        with Wire(s) as w:
+            w.send(w.head("GET", "/health"))
+            try:
+                answer = w.answer()
+            except ConnectionResetError:
+                answer = None
+            assert answer is None or answer.status == 503
+    finally:
+        for sock in idle:
+            sock.close()
+    wait_for("a free connection", s.is_ready)
+
+
+def test_a_slow_reader_holds_no_run(server):
+    with Wire(server) as w:
+        w.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        w.send(w.post("print('x' * 900_000)", timeout_seconds=20, memory_limit_mb=128))
+        wait_for("its run to begin", lambda: has_program(server))
+        wait_for("its run to end", lambda: not has_program(server))
+        assert [server.run("print('ran')").stdout for _ in range(3)] == ["ran\n"] * 3
+
+
+def test_two_hundred_half_requests_do_not_stop_others(server):
+    socks = [server.socket() for _ in range(200)]
+    try:
+        for s in socks:
+            s.sendall(b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
+        assert server.run("print('ran')").stdout == "ran\n"
+    finally:
+        for s in socks:
+            s.close()
+
+
+def test_a_program_cannot_write_into_the_log(server):
+    server.run("import sys; sys.stdout.write('\\nlvl=err forged=1\\n'); "
+               "sys.stderr.write('\\x1b[2Jforged')")
+    server.request("GET", "/nothing%0alvl=err%20forged=1")
+    assert "\nlvl=err forged" not in server.log() and "\x1b" not in server.log()
+
+
+def test_each_request_is_one_line_of_the_log(server):
+    before = server.log()
+    server.run("pass")
+    server.request("GET", "/nothing")
+    added = wait_for("two log lines", lambda: (lambda n: n if n.count("\n") >= 2 else None)(
+        server.log()[len(before):]))
+    execute = [line for line in added.splitlines() if "/execute" in line or "ev=execute" in line]
+    assert len(execute) == 1 and "success" in execute[0], added

@@ -1,0 +1,75 @@
+/* Any bytes as the body of POST /execute: nothing crashes, every answer is one of three,
+ * every refusal is JSON, and what is taken lies within the server's bounds.
+ */
+#include "api/fields.h"
+#include "api/request.h"
+#include "api/text.h"
+#include "base/check.h"
+#include "tests/unit/api_settings.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void check_refusal(const struct api_refusal *no)
+{
+	json_error_t e;
+	json_t *root = json_loadb(no->json, no->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
+	const json_t *detail = json_object_get(root, "detail");
+	const char *error;
+
+	CHECK(no->status == 422 || no->status == 413);
+	CHECK(no->status == 413 ? json_is_string(detail) : json_array_size(detail) > 0);
+	CHECK(no->len < 32768);
+	/* The scan explains all that jansson refuses but keys. */
+	error = json_string_value(
+		json_object_get(json_object_get(json_array_get(detail, 0), "ctx"), "error"));
+	CHECK(!error || strncmp(error, "Invalid JSON near", 17) != 0);
+	json_decref(root);
+}
+
+static void check_taken(const struct api_request *r)
+{
+	CHECK(r->code_len <= api_settings.code_bytes);
+	CHECK(utf8_valid(r->code, r->code_len) == r->code_len);
+	CHECK(!r->allow_network);
+	for (unsigned i = 0; i < API_FIELDS; i++) {
+		const struct api_field *f = &api_fields[i];
+		struct api_range range;
+
+		if (!api_field_numeric(f))
+			continue;
+		range = api_field_range(f, &api_settings);
+		if (f->meaning == API_CPU_TIME && r->limits.cpu_time_us == 0)
+			continue;
+		CHECK(api_field_get(f, &r->limits) >= range.least);
+		CHECK(api_field_get(f, &r->limits) <= range.most);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	/* A block of exactly that length, so that ASan notices one byte too far. */
+	char *body = malloc(len ? len : 1);
+	struct api_request r;
+	struct api_refusal no;
+	int e;
+
+	CHECK(body);
+	memcpy(body, bytes, len);
+	e = api_request_parse(body, len, &api_settings, &r, &no);
+	CHECK(e == 0 || e == -EINVAL);
+	if (e == -EINVAL) {
+		check_refusal(&no);
+		api_refusal_free(&no);
+	} else if (e == 0) {
+		check_taken(&r);
+		api_request_free(&r);
+	}
+	free(body);
+	return 0;
+}
