@@ -43,7 +43,7 @@ enum {
 	RULES_MAX = 12, /* of one call */
 	TERMS_MAX = 3,
 	VALUES_MAX = 32,
-	TOKENS_MAX = 64,
+	TOKENS_MAX = 128,
 	NUMBERS_UNIFIED = 424, /* from here on a call has the same number everywhere */
 	X32_BIT = 0x40000000,
 	REASON_MIN = 4
@@ -178,7 +178,8 @@ static uint32_t parse_action(const struct policy *p, struct tokens *t)
 	return SECCOMP_RET_ERRNO | (uint32_t)v;
 }
 
-static void parse_term(const struct policy *p, struct tokens *t, struct term *ret)
+/* argN or lowN, and the mask behind it. */
+static void parse_operand(const struct policy *p, struct tokens *t, struct term *ret)
 {
 	const char *word = take(p, t);
 
@@ -190,25 +191,33 @@ static void parse_term(const struct policy *p, struct tokens *t, struct term *re
 	ret->mask = ret->low ? UINT32_MAX : UINT64_MAX;
 	if (take_if(t, "&"))
 		ret->mask &= parse_value(p, take(p, t));
+}
 
+static void add_value(const struct policy *p, struct tokens *t, struct term *term)
+{
+	const char *word = take(p, t);
+	uint64_t value = parse_value(p, word);
+
+	if (term->value_count == VALUES_MAX)
+		bad(p, "too many values");
+	if (value & ~term->mask)
+		bad(p, "%s can never be seen through the mask", word);
+	term->values[term->value_count++] = value;
+}
+
+static void parse_term(const struct policy *p, struct tokens *t, struct term *ret)
+{
+	const char *word;
+
+	parse_operand(p, t, ret);
 	word = take(p, t);
-	if (strcmp(word, "in") == 0) {
-		while (*peek(t) && strcmp(peek(t), "and") != 0 && ret->value_count < VALUES_MAX)
-			ret->values[ret->value_count++] = parse_value(p, take(p, t));
-	} else {
-		ret->negate = strcmp(word, "!=") == 0;
-		if (!ret->negate && strcmp(word, "==") != 0)
-			bad(p, "%s is no comparison (==, !=, in)", word);
-		ret->values[ret->value_count++] = parse_value(p, take(p, t));
-	}
+	ret->negate = strcmp(word, "!=") == 0;
+	if (!ret->negate && strcmp(word, "==") != 0 && strcmp(word, "in") != 0)
+		bad(p, "%s is no comparison (==, !=, in)", word);
 
-	if (ret->value_count == 0)
-		bad(p, "nothing to compare with");
-	for (unsigned i = 0; i < ret->value_count; i++) {
-		if (ret->values[i] & ~ret->mask)
-			bad(p, "%#llx can never be seen through the mask",
-				(unsigned long long)ret->values[i]);
-	}
+	add_value(p, t, ret);
+	while (strcmp(word, "in") == 0 && *peek(t) && strcmp(peek(t), "and") != 0)
+		add_value(p, t, ret);
 }
 
 /* The call's number here; false when this architecture has no such call. */

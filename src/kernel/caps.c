@@ -11,6 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define X(name, number) _Static_assert(CAPS_##name == CAP_##name, #name);
+CAPS_NAMED(X)
+#undef X
+
 /* NOROOT: uid 0 means nothing to exec. NO_SETUID_FIXUP: a change of uid neither gives nor
  * takes. KEEP_CAPS stays off. NO_CAP_AMBIENT_RAISE: nothing survives an exec. Each with
  * its lock. */

@@ -8,6 +8,19 @@
 
 struct fault;
 
+/* The capabilities that somebody outside of kernel/ names, by their numbers in
+ * <linux/capability.h>; caps.c holds the two against each other. */
+/* clang-format off */
+#define CAPS_NAMED(X)                                                                      \
+	X(CHOWN, 0) X(DAC_OVERRIDE, 1) X(FOWNER, 3) X(KILL, 5) X(SETGID, 6) X(SETUID, 7)   \
+	X(SETPCAP, 8) X(SYS_CHROOT, 18) X(SYS_PTRACE, 19) X(SYS_ADMIN, 21)
+/* clang-format on */
+enum caps_named {
+#define X(name, number) CAPS_##name = (number),
+	CAPS_NAMED(X)
+#undef X
+};
+
 #define CAPS_BIT(c) (UINT64_C(1) << (c))
 
 /* Make `keep` (CAPS_BIT()s) the permitted and effective set, and nothing the

@@ -51,3 +51,10 @@ int seccomp_install(enum seccomp_policy policy, struct fault *f)
 	r = sys.seccomp(SECCOMP_SET_MODE_FILTER, 0, &p);
 	return r < 0 ? fault_set(f, r, "seccomp: install the %s filter", names[policy]) : 0;
 }
+
+int seccomp_available(void)
+{
+	uint32_t action = SECCOMP_RET_ERRNO;
+
+	return sys.seccomp(SECCOMP_GET_ACTION_AVAIL, 0, &action);
+}

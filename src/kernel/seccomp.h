@@ -16,5 +16,8 @@ enum seccomp_policy {
 	SECCOMP_POLICY_MAX
 };
 
+/* Does the kernel take filters that answer with an errno? 0 or a negative errno. */
+int seccomp_available(void);
+
 /* Install the filter for the calling thread and the children that it will have. no_new_privs must be set. Irrevocable. */
 int seccomp_install(enum seccomp_policy policy, struct fault *f) __attribute__((nonnull));

@@ -2,6 +2,7 @@
  * (pid 1, builds the cage from inside and reaps) and enter (becomes the program).
  * Included by wire/msg.h.
  *
+ *   runs in    the supervisor and the box
  *   trusts     the box trusts the supervisor; the supervisor trusts nothing here
  */
 #pragma once

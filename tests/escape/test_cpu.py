@@ -20,7 +20,7 @@ HOGS = {
 
 @pytest.mark.parametrize("name", HOGS)
 def test_a_hog_stays_within_its_quota(warm, healthy, name):
-    r = healthy(Background(warm.execute, HOGS[name], timeout_seconds=3, memory_limit_mb=128,
+    r = healthy(Background(warm.execute, HOGS[name], timeout_seconds=1.5, memory_limit_mb=128,
                            cpu_limit=0.5))
     assert (r.status, r.exit_code, r.cause) == ("timeout", 124, "wall_timeout")
     wall = r.execution_time_ms
@@ -47,7 +47,7 @@ def test_the_cpu_time_budget_counts_every_process(warm):
 
 
 def test_a_neighbour_finishes_beside_hogs(warm):
-    hogs = [Background(warm.execute, HOGS["busy threads"], timeout_seconds=4, memory_limit_mb=64)
+    hogs = [Background(warm.execute, HOGS["busy threads"], timeout_seconds=2, memory_limit_mb=64)
             for _ in range(2)]
     r = warm.run("print(sum(i * i for i in range(100_000)))")
     assert r.stdout == "333328333350000\n"

@@ -22,7 +22,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_stays_below_the_limit_and_leaves_nothing(warm, name):
-    attack = Background(warm.execute, BOMBS[name], timeout_seconds=3, memory_limit_mb=128)
+    attack = Background(warm.execute, BOMBS[name], timeout_seconds=1.5, memory_limit_mb=128)
     most = 0
     while attack.is_alive():
         most = max(most, len(warm.programs()))
@@ -34,7 +34,7 @@ def test_a_bomb_stays_below_the_limit_and_leaves_nothing(warm, name):
 
 
 def test_health_answers_during_a_bomb(warm, healthy):
-    r = healthy(Background(warm.execute, BOMBS["fork loop"], timeout_seconds=4))
+    r = healthy(Background(warm.execute, BOMBS["fork loop"], timeout_seconds=2.5))
     assert r.status == "timeout" and r["usage"]["pids_refused"] > 0
 
 
@@ -66,7 +66,7 @@ def test_raw_forks_whose_result_is_ignored(warm):
 
 
 def test_a_neighbour_can_fork_during_a_bomb(warm):
-    attack = Background(warm.execute, BOMBS["fork loop"], timeout_seconds=4)
+    attack = Background(warm.execute, BOMBS["fork loop"], timeout_seconds=2.5)
     wait_for("the bomb to go off", lambda: len(warm.programs()) > 8)
     r = warm.run("import subprocess; print(subprocess.run(['echo', 'hi'], capture_output=True).stdout)")
     assert r.stdout == "b'hi\\n'\n"

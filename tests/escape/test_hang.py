@@ -29,10 +29,10 @@ HANGS = {
 @pytest.mark.parametrize("name", HANGS)
 def test_a_hang_ends_at_the_deadline(warm, healthy, name):
     r = healthy(Background(warm.execute, "print('on', flush=True)\n" + HANGS[name],
-                           timeout_seconds=1.5, cpu_limit=1))
+                           timeout_seconds=1, cpu_limit=1))
     assert (r.status, r.exit_code, r.cause) == ("timeout", 124, "wall_timeout"), r
     assert r.stdout.startswith("on\n")
-    assert 1400 <= r.execution_time_ms <= 1500 + 5000
+    assert 950 <= r.execution_time_ms <= 1000 + 5000
 
 
 def test_output_right_up_to_the_deadline_is_kept(warm):
@@ -48,7 +48,7 @@ def test_stdin_is_at_its_end_and_not_a_way_to_wait(warm):
 
 
 def test_hanging_runs_do_not_hold_up_others_beyond_their_deadlines(warm):
-    hangs = [Background(warm.execute, HANGS["every signal blocked"], timeout_seconds=2) for _ in range(8)]
+    hangs = [Background(warm.execute, HANGS["every signal blocked"], timeout_seconds=1) for _ in range(8)]
     r = warm.run("print('served')")
     assert r.stdout == "served\n"
     assert [h.result().status for h in hangs] == ["timeout"] * 8

@@ -1,11 +1,16 @@
 """The policy compiler refuses what it cannot be sure about, and says where and why."""
 import os
+import platform
+import random
+import re
 import subprocess
 
 import pytest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEFAULT = "default errno ENOSYS # unknown calls\n"
+ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +64,7 @@ def test_the_same_policy_gives_the_same_bytes(compile_policy):
     ("allow ioctl if low1 == TCGUTS # constant", "TCGUTS is neither a number nor a known"),
     ("allow ioctl if low1 == 0x100000000 # too wide", "can never be seen"),
     ("allow ioctl if low1 & 0xF == 0x10 # mask", "can never be seen"),
-    ("allow ioctl if low1 == 1 or low1 == 2 # or", "or is not understood"),
+    ("allow ioctl if low1 == 1 or low1 == 2 # there is no or", "or is not understood"),
     ("allow listmount@12 # number", "have one number everywhere"),
     ("allow openat2@999 # contradiction", "libseccomp says that it is 437"),
     ("default allow # twice", "a second default"),
@@ -75,3 +80,104 @@ def test_a_policy_without_a_default_is_refused(compile_policy):
     status, said, _ = compile_policy("allow read # input\n")
     assert status == 1
     assert "no default line" in said
+
+
+# The code that it generates, against the meaning of the lines.
+
+def evaluate(header, nr, args):
+    """What the kernel would do with the only program in `header`."""
+    program = [tuple(int(x, 0) for x in m)
+               for m in re.findall(r"\{ (0x\w+), +(\d+), +(\d+), (0x\w+) \}", header.read_text())]
+    assert 0 < len(program) <= 4096
+    words = [nr, ARCHES[platform.machine()], 0, 0]
+    for arg in args:
+        words += [arg & 0xFFFFFFFF, arg >> 32]
+    acc = pc = 0
+    while True:
+        code, yes, no, k = program[pc]
+        pc += 1
+        if code == 0x06:
+            return k
+        if code == 0x20:
+            acc = words[k // 4]
+        elif code == 0x54:
+            acc &= k
+        elif code == 0x05:
+            pc += k
+        elif code in (0x15, 0x35):
+            pc += yes if (acc == k if code == 0x15 else acc >= k) else no
+        else:
+            raise AssertionError(hex(code))
+
+
+def random_term(rng):
+    low = rng.random() < 0.5
+    full = 0xFFFFFFFF if low else 0xFFFFFFFFFFFFFFFF
+    mask = rng.choice([full, 0xFF, 0xF0F, full & ~1, full & 0xFF000000FF])
+    values = [rng.choice([0, 1, 2, 1 << 32, (1 << 32) | 1, 0x100]) & mask for _ in range(rng.randint(1, 30))]
+    arg, negate = rng.randrange(6), rng.random() < 0.3
+    values = values[:1] if negate else values
+    masked = "" if mask == full else f" & {mask:#x}"
+    text = f"{'low' if low else 'arg'}{arg}{masked} " + (
+        f"!= {values[0]}" if negate else "in " + " ".join(map(str, values)))
+    return text, lambda a: ((a[arg] & mask) in values) != negate
+
+
+def random_policy(rng, calls):
+    """Its text, and a function that says what it means. `calls` are (name, number)."""
+    lines, meaning = [DEFAULT], {}
+    for name, number in calls:
+        rules = meaning.setdefault(number, [])
+        for _ in range(rng.randint(0, 10)):
+            terms = [random_term(rng) for _ in range(rng.randint(1, 3))]
+            action = rng.choice([("allow", ALLOW), ("errno EPERM", EPERM)])
+            lines.append(f"{action[0]} {name} if {' and '.join(t for t, _ in terms)} # random\n")
+            rules.append((action[1], [holds for _, holds in terms]))
+        rules.append((ENOSYS if len(rules) % 2 else ALLOW, []))
+        lines.append(f"{'errno ENOSYS' if rules[-1][0] == ENOSYS else 'allow'} {name} # random\n")
+
+    def mean(nr, args):
+        for action, terms in meaning.get(nr, []):
+            if all(holds(args) for holds in terms):
+                return action
+        return ENOSYS
+
+    return "".join(lines), mean
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_program_does_what_the_lines_say(compile_policy, seed):
+    # Numbers from 424 on are the same on every architecture. Four calls with all their
+    # conditions make jumps that are longer than a conditional one can be.
+    rng = random.Random(seed)
+    calls = [("pidfd_send_signal", 424), ("open_tree", 428), ("clone3", 435), ("openat2", 437)]
+    text, mean = random_policy(rng, calls)
+    status, said, header = compile_policy(text)
+    assert (status, said) == (0, "")
+    for _ in range(400):
+        nr = rng.choice([number for _, number in calls] + [0, 425, 436, 438])
+        args = [rng.choice([0, 1, 2, 3, 0x100, 1 << 32, (1 << 32) | 1, 0xFFFFFFFFFFFFFFFF])
+                for _ in range(6)]
+        assert evaluate(header, nr, args) == mean(nr, args), (nr, args)
+
+
+@pytest.mark.parametrize("values", range(1, 20))
+@pytest.mark.parametrize("mask", ["", "& 0xFF "])
+def test_jumps_of_every_length_around_the_longest_arrive(compile_policy, values, mask):
+    # The longest conditional jump skips 255 instructions; the first value of the first line
+    # jumps over what the other lines compile to, and the search for the number over all.
+    full = " ".join(map(str, range(1, 31)))
+    text = DEFAULT + "errno EPERM openat2 if low1 != 7 # far\n" + "".join(
+        f"allow openat2 if low{arg} in {full} # filling\n" for arg in (2, 3, 4)) + (
+        f"allow openat2 if low5 {mask}in {' '.join(map(str, range(1, values + 1)))} # the rest\n"
+        "allow openat2 if low0 in 1 2 3 4 5 6 7 8 9 10 # filling\n"
+        "errno EPERM openat2 # last\nallow clone3 # before\nallow pidfd_getfd # after\n")
+    _, _, header = compile_policy(text)
+    for arg, value in ((0, 10), (2, 30), (3, 1), (4, 30), (5, values)):
+        args = [0, 7, 0, 0, 0, 0]
+        args[arg] = value
+        assert evaluate(header, 437, args) == ALLOW
+    assert evaluate(header, 437, [0, 7, 0, 0, 0, 0]) == EPERM
+    assert evaluate(header, 437, [0, 0, 1, 1, 1, 1]) == EPERM
+    assert [evaluate(header, nr, [0] * 6) for nr in (434, 435, 436, 438, 439)] == [
+        ENOSYS, ALLOW, ENOSYS, ALLOW, ENOSYS]

@@ -162,13 +162,15 @@ static int locked_bits(void)
 	int want = SECBIT_NOROOT | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_CAP_AMBIENT_RAISE |
 		   SECURE_ALL_LOCKS;
 
+	WANT(raise_ambient() == 0);
 	WANT(caps_lock(&f) == 0);
+	WANT(status_hex("CapAmb:") == 0);
 	WANT((prctl(PR_GET_SECUREBITS) & (want | SECBIT_KEEP_CAPS)) == want);
 	WANT(prctl(PR_SET_SECUREBITS, 0) < 0 && errno == EPERM); /* it still has CAP_SETPCAP */
 	return 0;
 }
 
-static void the_securebits_are_locked(void **state)
+static void the_lock_clears_ambient_and_holds(void **state)
 {
 	(void)state;
 	in_child(locked_bits);
@@ -206,7 +208,7 @@ int main(void)
 		cmocka_unit_test(what_is_kept_is_kept_and_nothing_else),
 		cmocka_unit_test(a_capability_that_one_has_not_cannot_be_kept),
 		cmocka_unit_test(a_change_of_uid_between_the_halves_leaves_nothing_behind),
-		cmocka_unit_test(the_securebits_are_locked),
+		cmocka_unit_test(the_lock_clears_ambient_and_holds),
 		cmocka_unit_test(an_exec_as_uid_0_brings_nothing_back),
 	};
 

@@ -4,11 +4,13 @@
 
 #include "base/fault.h"
 #include "kernel/confine.h"
+#include "kernel/landlock.h"
 #include "tests/lib/flaky.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -45,9 +47,12 @@ static struct confined start(const struct confine_plan *plan, int (*then)(int fd
 	c.pid = fork();
 	assert_true(c.pid >= 0);
 	if (c.pid == 0) {
+		const gid_t extra = 12345; /* something to lose */
 		char go;
 
 		(void)close(pair[0]);
+		if (setgroups(1, &extra) < 0)
+			_exit(96);
 		(void)confine(plan, &f);
 		if (send(pair[1], &f, sizeof(f), 0) != sizeof(f) || f.code)
 			_exit(98);
@@ -301,6 +306,29 @@ static void attacks_end_the_process(void **state)
 	}
 }
 
+static pid_t victim_pid;
+
+static int signals_victim(int fd)
+{
+	(void)fd;
+	return syscall(SYS_tgkill, victim_pid, victim_pid, SIGABRT) < 0 && errno == EPERM ? 0 : 1;
+}
+
+/* The one signal that its filter knows, and another process of the same uid: Landlock. */
+static void not_even_its_own_kind_can_be_signalled(void **state)
+{
+	struct confined victim, attacker;
+
+	(void)state;
+	if (landlock_abi() < 6)
+		skip();
+	victim = start(&front, NULL);
+	victim_pid = victim.pid;
+	attacker = start(&front, signals_victim);
+	assert_int_equal(finish(&attacker), 0);
+	assert_int_equal(finish(&victim), 0);
+}
+
 static int aborts(int fd)
 {
 	(void)fd;
@@ -429,6 +457,7 @@ int main(void)
 		cmocka_unit_test(the_front_can_do_its_work),
 		cmocka_unit_test(no_file_can_be_opened),
 		cmocka_unit_test(attacks_end_the_process),
+		cmocka_unit_test(not_even_its_own_kind_can_be_signalled),
 		cmocka_unit_test(abort_is_seen_as_such),
 		cmocka_unit_test(uid_0_is_refused_before_anything_happens),
 		cmocka_unit_test(it_still_dies_with_its_parent),

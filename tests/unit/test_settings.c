@@ -155,9 +155,7 @@ static void listening_beyond_loopback_needs_insecure(void **state)
 static void a_runtime_cannot_climb(void **state)
 {
 	static const char *const bad[] = { "usr", "../usr", "/usr/..", "/../etc", "/a/../b",
-		"/a//b", "/", "?", "?usr",
-		"?"
-		"?/usr" };
+		"/a//b", "/", "?", "?usr", "\?\?/usr" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)

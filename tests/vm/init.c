@@ -542,12 +542,22 @@ static int reap(pid_t command, int *ret_status)
 	return done;
 }
 
+/* What is there of its two streams; a stream that has ended gets a descriptor of -1. */
+static void copy_output(struct pollfd f[2])
+{
+	const int ports[2] = { port_out, port_err };
+
+	for (int i = 0; i < 2; i++) {
+		if (f[i].fd >= 0 && f[i].revents && !pump(f[i].fd, ports[i]))
+			f[i].fd = -1;
+	}
+}
+
 /* Copy the command's output until it has ended and all of it is out. */
 static int attend(pid_t command, int out_fd, int err_fd, int signal_fd)
 {
 	struct pollfd f[3] = { { out_fd, POLLIN, 0 }, { err_fd, POLLIN, 0 },
 		{ signal_fd, POLLIN, 0 } };
-	const int ports[2] = { port_out, port_err };
 	int status = 0, done = 0;
 	double deadline = 0;
 
@@ -558,10 +568,7 @@ static int attend(pid_t command, int out_fd, int err_fd, int signal_fd)
 			break;
 		if (poll(f, 3, done ? 100 : -1) < 0 && errno != EINTR)
 			break;
-		for (int i = 0; i < 2; i++) {
-			if (f[i].fd >= 0 && f[i].revents && !pump(f[i].fd, ports[i]))
-				f[i].fd = -1;
-		}
+		copy_output(f);
 		while (read(signal_fd, &si, sizeof(si)) > 0)
 			continue;
 		if (reap(command, &status)) {

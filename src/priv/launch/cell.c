@@ -22,7 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -4,15 +4,16 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "kernel/caps.h"
 #include "kernel/landlock.h"
 #include "kernel/process.h"
+#include "kernel/seccomp.h"
 #include "kernel/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -57,15 +58,12 @@ static void probe_namespaces(struct layers *l)
 
 static void probe_confinement(struct layers *l)
 {
-	uint32_t action = SECCOMP_RET_ERRNO;
 	int pidfd;
 
-	judge(l, LAYER_CAPS,
-		sys.prctl(PR_CAPBSET_READ, 8 /* CAP_SETPCAP */, 0, 0, 0) == 1 ? 0 : -EPERM,
+	judge(l, LAYER_CAPS, sys.prctl(PR_CAPBSET_READ, CAPS_SETPCAP, 0, 0, 0) == 1 ? 0 : -EPERM,
 		"CAP_SETPCAP is not in the bounding set");
 	judge(l, LAYER_NNP, sys.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), "PR_GET_NO_NEW_PRIVS");
-	judge(l, LAYER_SECCOMP, sys.seccomp(SECCOMP_GET_ACTION_AVAIL, 0, &action),
-		"SECCOMP_RET_ERRNO");
+	judge(l, LAYER_SECCOMP, seccomp_available(), "SECCOMP_RET_ERRNO");
 	judge(l, LAYER_LANDLOCK, landlock_abi() > 0 ? 0 : -EOPNOTSUPP, "landlock_create_ruleset");
 	pidfd = sys.pidfd_open(getpid(), 0);
 	judge(l, LAYER_WATCHDOG, pidfd, "pidfd_open");

@@ -27,7 +27,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,11 +53,11 @@ enum token {
  * the bounding set of children; CHOWN, FOWNER, DAC_OVERRIDE pipes of the front, groups
  * owned by others; KILL processes of other uids; NET_ADMIN bringing up a cell's lo is
  * init's own, in its own namespace, and not in this list. */
-#define KEPT_CAPABILITIES                                                                 \
-	(CAPS_BIT(CAP_SYS_ADMIN) | CAPS_BIT(CAP_SYS_CHROOT) | CAPS_BIT(CAP_SYS_PTRACE) |  \
-		CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID) | CAPS_BIT(CAP_SETPCAP) |     \
-		CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_FOWNER) | CAPS_BIT(CAP_DAC_OVERRIDE) | \
-		CAPS_BIT(CAP_KILL))
+#define KEPT_CAPABILITIES                                                                    \
+	(CAPS_BIT(CAPS_SYS_ADMIN) | CAPS_BIT(CAPS_SYS_CHROOT) | CAPS_BIT(CAPS_SYS_PTRACE) |  \
+		CAPS_BIT(CAPS_SETUID) | CAPS_BIT(CAPS_SETGID) | CAPS_BIT(CAPS_SETPCAP) |     \
+		CAPS_BIT(CAPS_CHOWN) | CAPS_BIT(CAPS_FOWNER) | CAPS_BIT(CAPS_DAC_OVERRIDE) | \
+		CAPS_BIT(CAPS_KILL))
 
 static struct {
 	struct engine engine;
