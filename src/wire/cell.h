@@ -60,3 +60,31 @@ struct msg_entered {
 struct msg_broken {
 	struct fault fault;
 };
+
+/* ---- The zygote: a warm interpreter that forks into cells ---- */
+
+/* The zygote has imported what its manifest says and can fork. */
+struct msg_warm {
+	uint64_t generation; /* as the supervisor numbered it */
+	uint32_t modules; /* how many are loaded */
+	uint32_t reserved;
+	char version[RUNTIME_NAME_MAX]; /* "3.11.2" */
+};
+
+/* Fork one child for a cell: born into the pid namespace of the init whose pidfd rides
+ * along and into the cgroup of the second descriptor, as a child of the supervisor
+ * (CLONE_PARENT). The third descriptor becomes its channel, over which it gets ENTER and
+ * START exactly as the box's `enter` does. */
+struct msg_fork {
+	uint64_t cell;
+	uint32_t rehearse; /* 1: run the training program before ENTERED; 0: none */
+	uint32_t reserved;
+};
+
+/* The child exists. Its pidfd rides along; `pid` is its number in the supervisor's pid
+ * namespace. */
+struct msg_forked {
+	uint64_t cell;
+	int32_t pid;
+	uint32_t reserved;
+};

@@ -123,7 +123,11 @@ struct msg_layers_end {
 	X(ENTER,      SUPERVISOR,  BOX,        struct msg_enter,       1)              \
 	X(START,      SUPERVISOR,  BOX,        struct msg_start,       4)              \
 	X(ENTERED,    BOX,         SUPERVISOR, struct msg_entered,     0)              \
-	X(BROKEN,     BOX,         SUPERVISOR, struct msg_broken,      0)
+	X(BROKEN,     BOX,         SUPERVISOR, struct msg_broken,      0)              \
+	X(WARM,       ZYGOTE,      SUPERVISOR, struct msg_warm,        0)              \
+	X(FORK,       SUPERVISOR,  ZYGOTE,     struct msg_fork,        3)              \
+	X(FORKED,     ZYGOTE,      SUPERVISOR, struct msg_forked,      1)              \
+	X(UNFORKED,   ZYGOTE,      SUPERVISOR, struct msg_broken,      0)
 /* clang-format on */
 
 /* CLIENT is the front, or libglovebox in the caller's process: neither is trusted. */
@@ -131,7 +135,8 @@ enum role {
 	ROLE_CLIENT,
 	ROLE_SUPERVISOR,
 	ROLE_CONFIG,
-	ROLE_BOX
+	ROLE_BOX,
+	ROLE_ZYGOTE
 };
 
 enum msg_type {
