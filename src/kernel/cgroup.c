@@ -201,6 +201,24 @@ static void read_cpu_split(const struct cgroup_tree *t, int fd, struct cgroup_us
 	ret->system_us /= 1000;
 }
 
+uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *cg)
+{
+	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
+	uint64_t used;
+
+	if (fd < 0 || cgroup_ops_of(t, CGROUP_MEMORY)->memory_used(fd, &used) < 0)
+		return 0;
+	return used;
+}
+
+void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
+{
+	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
+
+	if (fd >= 0 && t->h[t->of[CGROUP_MEMORY]].version == 1)
+		(void)cgroup_write(fd, "memory.max_usage_in_bytes", "0");
+}
+
 void cgroup_sample(const struct cgroup_tree *t, struct cgroup *cg)
 {
 	int fd = leaf_fd(t, cg, CGROUP_MEMORY);

@@ -126,6 +126,15 @@ bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg) __attri
 uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 	__attribute__((nonnull));
 
+/* Memory charged to the leaf now, in bytes; 0 without the controller. */
+uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *cg)
+	__attribute__((nonnull));
+
+/* Let the peak begin again at what is in use now. Only v1 can (v2: per reader, from 6.12
+ * on); where it cannot, the peak stays what it was. */
+void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
+	__attribute__((nonnull));
+
 /* Remember the current memory use, where only sampling can tell a peak. */
 void cgroup_sample(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));
 

@@ -79,6 +79,22 @@ int mount_tmpfs(const struct mount_tmpfs *t, unsigned flags, int *ret_fd, struct
 	return r < 0 ? fault_wrap(f, "tmpfs") : 0;
 }
 
+int mount_tmpfs_resize(int mount_fd, uint64_t bytes, struct fault *f)
+{
+	cleanup_fd int fd = sys.fspick(mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+	int r;
+
+	if (fd < 0)
+		return fault_set(f, fd, "tmpfs: fspick");
+	r = set_number(fd, "size", "u", bytes, f);
+	if (r == 0) {
+		r = sys.fsconfig(fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0);
+		if (r < 0)
+			(void)fault_set(f, r, "reconfigure");
+	}
+	return r < 0 ? fault_wrap(f, "tmpfs") : 0;
+}
+
 int mount_overlay(
 	const char *lower, const char *empty, unsigned flags, int *ret_fd, struct fault *f)
 {

@@ -31,6 +31,11 @@ struct mount_tmpfs {
 int mount_tmpfs(const struct mount_tmpfs *t, unsigned flags, int *ret_fd, struct fault *f)
 	__attribute__((nonnull, warn_unused_result));
 
+/* Change the size of a tmpfs made by mount_tmpfs(), attached or not; what it holds stays.
+ * -EINVAL when it holds more than that already. */
+int mount_tmpfs_resize(int mount_fd, uint64_t bytes, struct fault *f)
+	__attribute__((nonnull, warn_unused_result));
+
 /* A read-only overlay of directory `lower` (absolute paths, the second one empty: an
  * overlay without an upper layer needs two). It has inodes of its own, so that inotify,
  * locks and leases on one instance are not seen on another. */

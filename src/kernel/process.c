@@ -220,6 +220,21 @@ int process_oom_score(const struct process *p, int score, struct fault *f)
 	return write_proc(dir, "oom_score_adj", text, f);
 }
 
+bool process_is(pid_t pid, int pidfd)
+{
+	char path[40], text[512], want[32];
+	const char *line;
+
+	if (pidfd < 0 || pid <= 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	if (io_read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return false;
+	(void)snprintf(want, sizeof(want), "\nPid:\t%d\n", (int)pid);
+	line = strstr(text, want);
+	return line != NULL;
+}
+
 void process_kill(const struct process *p)
 {
 	if (p->pidfd >= 0)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -53,6 +54,9 @@ int process_oom_score(const struct process *p, int score, struct fault *f) __att
 
 /* Can a child be made with these CLONE_NEW… flags? 0 or clone3()'s negative errno. */
 int process_try_namespaces(uint64_t namespaces);
+
+/* Is `pidfd` the process that has number `pid` in the caller's pid namespace? */
+bool process_is(pid_t pid, int pidfd);
 
 void process_kill(const struct process *p) __attribute__((nonnull));
 

@@ -70,6 +70,8 @@ WRAP(int, fsconfig, (int fd, unsigned cmd, const char *key, const void *value, i
 	syscall(SYS_fsconfig, fd, cmd, key, value, aux))
 WRAP(int, fsmount, (int fd, unsigned flags, unsigned attributes),
 	syscall(SYS_fsmount, fd, flags, attributes))
+WRAP(int, fspick, (int dir_fd, const char *path, unsigned flags),
+	syscall(SYS_fspick, dir_fd, path, flags))
 WRAP(int, move_mount, (int from_fd, const char *from, int to_fd, const char *to, unsigned flags),
 	syscall(SYS_move_mount, from_fd, from, to_fd, to, flags))
 WRAP(int, open_tree, (int dir_fd, const char *path, unsigned flags),

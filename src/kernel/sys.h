@@ -84,6 +84,7 @@ struct statfs;
 	X(int, fsconfig, (int fd, unsigned cmd, const char *key, const void *value, int aux),      \
 		(fd, cmd, key, value, aux))                                                        \
 	X(int, fsmount, (int fd, unsigned flags, unsigned attributes), (fd, flags, attributes))    \
+	X(int, fspick, (int dir_fd, const char *path, unsigned flags), (dir_fd, path, flags))      \
 	X(int, move_mount,                                                                         \
 		(int from_fd, const char *from, int to_fd, const char *to, unsigned flags),        \
 		(from_fd, from, to_fd, to, flags))                                                 \

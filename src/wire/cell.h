@@ -53,7 +53,7 @@ struct msg_start {
 /* enter has dropped everything; what follows is execve(). Sent before START is
  * awaited. */
 struct msg_entered {
-	uint32_t reserved;
+	uint64_t minor_faults, major_faults; /* so far: not the program's */
 };
 
 /* init or enter could not do its work. */

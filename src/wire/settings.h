@@ -34,6 +34,18 @@
 		"start although this layer of the cage cannot be had; may be repeated")                    \
 	X("max-runs",          max_runs,        COUNT,     "0", 0, 120,                                    \
 		"runs at the same time; 0 means two for each CPU, at least 4")                             \
+	X("pool-size",         pool_size,       COUNT,     "8", 0, 400,                                    \
+		"ready cells kept ahead of requests; 0 makes each cell when it is needed")                 \
+	X("max-builds",        max_builds,      COUNT,     "2", 1, 64,                                     \
+		"cells made at the same time")                                                             \
+	X("cell-max-age",      cell_max_age_us, DURATION,  "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
+		"age at which a ready cell is replaced")                                                   \
+	X("cold",              cold,            BOOL,      "false", 0, 1,                                  \
+		"start an interpreter for every run instead of forking a warm one")                        \
+	X("zygote-max-forks",  zygote_max_forks, COUNT,    "2000", 1, 1000000000,                          \
+		"forks after which a warm interpreter is replaced")                                        \
+	X("zygote-max-age",    zygote_max_age_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,         \
+		"age at which a warm interpreter is replaced")                                             \
 	X("max-queue",         max_queue,       COUNT,     "64", 0, 4096,                                  \
 		"requests that may wait for a run to end; one more is answered 503")                       \
 	X("timeout",           def.timeout_us,  DURATION,  "3s", LIMIT_TIMEOUT_MIN_US, LIMIT_TIMEOUT_MAX_US,  \
@@ -109,6 +121,11 @@ struct settings {
 	uint64_t allow_degraded; /* LAYER_BIT()s */
 	uint32_t max_runs;       /* never 0 once settled */
 	uint32_t max_queue;
+	uint32_t pool_size;
+	uint32_t max_builds;
+	uint32_t cold;
+	uint32_t zygote_max_forks;
+	uint64_t cell_max_age_us, zygote_max_age_us;
 	struct run_limits def, max;
 	uint64_t output_bytes, body_bytes, code_bytes;
 	uint32_t workspace_inodes;

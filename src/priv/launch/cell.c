@@ -1,11 +1,17 @@
 /* How a cell comes to be:
  *
- *   1. leaf, detached mounts, init born into new namespaces and the leaf, held
+ *   1. leaf, detached mounts, init born into new namespaces and the group of all inits,
+ *      held
  *   2. its id maps, its v1 groups, its OOM score; then it is released, gets BUILD and
  *      one MOUNT for each mount, and builds the cage
- *   3. BUILT: main is born into the cell's pid namespace and leaf, held, moved, released,
- *      gets ENTER with init's pidfd, joins and drops everything
- *   4. ENTERED: READY. cell_start() sends START, and main becomes the program.
+ *   3. BUILT: main is born into the cell's pid namespace and leaf: cold, as a child that
+ *      execs the box's `enter`, or warm, forked by a zygote. It is moved into the v1
+ *      groups, gets ENTER with init's pidfd, joins and drops everything
+ *   4. ENTERED: READY. What the leaf holds now is noted: it is not the program's.
+ *   5. cell_start() sends START, and main becomes the program.
+ *
+ * init is not in the leaf: when main has died and left nothing, the leaf is empty at once,
+ * and an OOM kill cannot choose init.
  *
  * Both processes are children of the supervisor, so that no one else can lose or forge
  * the program's wait status.
@@ -16,6 +22,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/own.h"
+#include "kernel/mount.h"
 #include "kernel/sys.h"
 #include "wire/channel.h"
 #include "wire/layer.h"
@@ -30,9 +37,6 @@
 #define BUILD_MEMORY_BYTES (UINT64_C(64) << 20)
 #define BUILD_CPU_MILLI    UINT32_C(1000)
 #define BUILD_PIDS         UINT32_C(4)
-
-/* init is not counted as one of the program's tasks. */
-#define INIT_TASKS UINT32_C(1)
 
 /* RLIMIT_NPROC is a second net: pids.max must be what refuses, because it counts. */
 #define NPROC_SLACK UINT32_C(16)
@@ -72,12 +76,33 @@ const char *cell_state_name(enum cell_state s)
 	return names[s];
 }
 
-static void clear(struct cell *c, uint32_t slot)
+static void clear(struct cell *c, uint32_t slot, uint64_t id)
 {
-	*c = (struct cell){ .slot = slot, .init_channel = -1, .main_channel = -1 };
+	*c = (struct cell){
+		.slot = slot,
+		.id = id,
+		.init_channel = -1,
+		.main_channel = -1,
+		.scratch_fd = { -1, -1, -1 },
+		.created_ns = clock_ns(),
+	};
 	cgroup_clear(&c->leaf);
 	process_clear(&c->init);
 	process_clear(&c->main);
+}
+
+/* A channel for one of the box's roles. Only our end is non-blocking: the box waits for
+ * its messages, the supervisor never does. */
+static int open_channel(int *ret_ours, int *ret_theirs, struct fault *f)
+{
+	int pair[2], r = channel_pair(pair, 0);
+
+	if (r < 0)
+		return fault_set(f, r, "socketpair");
+	*ret_ours = pair[0];
+	*ret_theirs = pair[1];
+	r = sys.fcntl(pair[0], F_SETFL, O_NONBLOCK);
+	return r < 0 ? fault_set(f, r, "non-blocking channel") : 0;
 }
 
 /* Start one of the box's two roles, held, with a channel of its own. */
@@ -94,21 +119,15 @@ static int spawn_box(struct cell *c, const struct cell_factory *factory, const c
 		.err_fd = -1,
 		.namespaces = is_init ? CELL_NAMESPACES : 0,
 		.pidns_of = is_init ? -1 : c->init.pidfd,
-		.cgroup_fd = cgroup_clone_fd(&c->leaf),
+		.cgroup_fd = cgroup_clone_fd(is_init ? factory->inits : &c->leaf),
 		.own_root = is_init,
 	};
-	int pair[2], r = channel_pair(pair, 0);
+	int r = open_channel(&ours, &theirs, f);
 
-	if (r < 0)
-		return fault_set(f, r, "%s: socketpair", role);
-	ours = pair[0];
-	theirs = pair[1];
-	plan.fds[0] = theirs;
-	/* Only our end: the box waits for its messages, the supervisor never does. */
-	r = sys.fcntl(ours, F_SETFL, O_NONBLOCK);
-	if (r < 0)
-		return fault_set(f, r, "%s: non-blocking channel", role);
-	r = process_spawn(&plan, ret, f);
+	if (r == 0) {
+		plan.fds[0] = theirs;
+		r = process_spawn(&plan, ret, f);
+	}
 	if (r < 0)
 		return fault_wrap(f, "%s", role);
 	*ret_channel = take_fd(&ours);
@@ -130,14 +149,25 @@ static int send_mounts(const struct cell *c, const struct view_mount *mounts, un
 	return r < 0 ? fault_set(f, r, "send the mounts") : 0;
 }
 
-static int start_init(
-	struct cell *c, const struct cell_factory *factory, uint64_t scratch_bytes, struct fault *f)
+/* Keep the writable mounts' own descriptors: the size of a tmpfs can be changed later. */
+static void keep_scratch(struct cell *c, struct view_mount *mounts, unsigned count)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (mounts[i].scratch && kept < CELL_SCRATCH_MAX)
+			c->scratch_fd[kept++] = take_fd(&mounts[i].fd);
+	}
+	view_mounts_close(mounts, count);
+}
+
+static int start_init(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
 	const uint32_t inside[] = { 0, 1000 };
 	const uint32_t outside[] = { cell_root_uid(factory->uid_base, c->slot),
 		cell_program_uid(factory->uid_base, c->slot) };
-	const struct view_scratch scratch = { scratch_bytes, factory->workspace_inodes,
-		outside[1] };
+	const struct view_scratch scratch = { factory->usual.memory_bytes,
+		factory->workspace_inodes, outside[1] };
 	struct view_mount mounts[CELL_MOUNTS_MAX];
 	unsigned count;
 	int r;
@@ -146,7 +176,7 @@ static int start_init(
 	if (r == 0)
 		r = process_map_ids(&c->init, inside, outside, 2, f);
 	if (r == 0)
-		r = cgroup_join_v1(factory->tree, &c->leaf, c->init.pid, f);
+		r = cgroup_join_v1(factory->tree, factory->inits, c->init.pid, f);
 	if (r == 0)
 		r = process_oom_score(&c->init, OOM_SCORE_INIT, f);
 	if (r == 0)
@@ -155,21 +185,20 @@ static int start_init(
 		r = view_mounts(factory->view, &scratch, mounts, CELL_MOUNTS_MAX, &count, f);
 	if (r == 0) {
 		r = send_mounts(c, mounts, count, factory->runtime, f);
-		view_mounts_close(mounts, count);
+		keep_scratch(c, mounts, count);
 	}
 	return r;
 }
 
-static int start_main(struct cell *c, const struct cell_factory *factory, struct fault *f)
+/* main exists and is held or waits for ENTER: put it where it belongs and send that. */
+static int admit_main(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
 	struct msg_enter m = { .degraded = factory->degraded, .runtime = *factory->runtime };
-	int r = spawn_box(c, factory, "enter", &c->main, &c->main_channel, f);
+	int r = cgroup_join_v1(factory->tree, &c->leaf, c->main.pid, f);
 
 	if (r == 0)
-		r = cgroup_join_v1(factory->tree, &c->leaf, c->main.pid, f);
-	if (r == 0)
 		r = process_oom_score(&c->main, OOM_SCORE_MAIN, f);
-	if (r == 0)
+	if (r == 0 && !c->warm)
 		r = process_release(&c->main, f);
 	if (r == 0) {
 		r = channel_send(c->main_channel, MSG_ENTER, &m, &c->init.pidfd);
@@ -177,6 +206,64 @@ static int start_main(struct cell *c, const struct cell_factory *factory, struct
 			(void)fault_set(f, r, "send ENTER");
 	}
 	return r;
+}
+
+static int start_cold(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	int r;
+
+	c->warm = false;
+	drop_fd(&c->main_channel);
+	r = spawn_box(c, factory, "enter", &c->main, &c->main_channel, f);
+	return r == 0 ? admit_main(c, factory, f) : r;
+}
+
+static int start_main(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	cleanup_fd int theirs = -1;
+	int r;
+
+	if (!factory->fork_main)
+		return start_cold(c, factory, f);
+	r = open_channel(&c->main_channel, &theirs, f);
+	if (r < 0)
+		return r;
+	c->warm = true;
+	if (factory->fork_main(factory->fork_ctx, c, theirs) < 0)
+		return start_cold(c, factory, f);
+	return 0;
+}
+
+int cell_forked(struct cell *c, const struct cell_factory *factory, pid_t pid, int pidfd)
+{
+	struct fault f = { 0 };
+
+	if (c->state != CELL_ENTERING || !c->warm || c->main.pid > 0) {
+		/* Killed in the meantime: the child meets a closed channel, and its leaf is
+		 * killed again when it is removed. It is ours to reap. */
+		c->main = (struct process){ .pid = pid, .pidfd = pidfd, .release_fd = -1 };
+		process_kill(&c->main);
+		return 0;
+	}
+	c->main = (struct process){ .pid = pid, .pidfd = pidfd, .release_fd = -1 };
+	if (admit_main(c, factory, &f) < 0) {
+		c->fault = f;
+		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+	}
+	return 0;
+}
+
+int cell_unforked(struct cell *c, const struct cell_factory *factory)
+{
+	struct fault f = { 0 };
+
+	if (c->state != CELL_ENTERING || !c->warm || c->main.pid > 0)
+		return 0;
+	if (start_cold(c, factory, &f) < 0) {
+		c->fault = f;
+		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+	}
+	return 0;
 }
 
 static int broke(struct cell *c, int code, const char *what)
@@ -206,22 +293,28 @@ static int hear_one(struct cell *c, int channel, enum msg_type type)
 		(void)fault_launder(&c->fault);
 		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
 	}
-	return m.type == type ? 1 : broke(c, -EPROTO, "unexpected message");
+	if (m.type != type)
+		return broke(c, -EPROTO, "unexpected message");
+	if (type == MSG_ENTERED) {
+		c->base_minor_faults = m.as.ENTERED.minor_faults;
+		c->base_major_faults = m.as.ENTERED.major_faults;
+	}
+	return 1;
 }
 
 int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slot, uint64_t id,
-	uint64_t scratch_bytes, struct fault *f)
+	struct fault *f)
 {
 	const struct cgroup_limits lim = { BUILD_MEMORY_BYTES, BUILD_CPU_MILLI, BUILD_PIDS };
 	char name[24];
 	int r;
 
-	clear(c, slot);
+	clear(c, slot, id);
 	enter_state(c, CELL_BUILDING);
 	(void)snprintf(name, sizeof(name), "c%lu", (unsigned long)id);
 	r = cgroup_create(factory->tree, name, &lim, &c->leaf, f);
 	if (r == 0)
-		r = start_init(c, factory, scratch_bytes, f);
+		r = start_init(c, factory, f);
 	if (r < 0) {
 		/* A send that failed says less than what init said before it ended. */
 		if (c->init_channel >= 0 && hear_one(c, c->init_channel, MSG_BROKEN) < 0 &&
@@ -233,6 +326,30 @@ int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slo
 		cell_kill(c);
 		return f->code;
 	}
+	return 0;
+}
+
+static struct cgroup_limits leaf_limits(const struct cell *c, const struct run_limits *l)
+{
+	return (struct cgroup_limits){ l->memory_bytes + c->base_memory, l->cpu_milli, l->pids };
+}
+
+/* The cell is complete: from here on everything is the program's. The usual limits are put
+ * in force now, so that a request that asks for nothing else finds them. */
+static int settle(struct cell *c, const struct cell_factory *factory)
+{
+	struct cgroup_limits lim;
+	struct fault f = { 0 };
+
+	cgroup_read_usage(factory->tree, &c->leaf, &c->base);
+	cgroup_reset_peak(factory->tree, &c->leaf);
+	c->base_memory = cgroup_memory_bytes(factory->tree, &c->leaf);
+	lim = leaf_limits(c, &factory->usual);
+	if (cgroup_set_limits(factory->tree, &c->leaf, &lim, &f) < 0) {
+		c->fault = f;
+		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+	}
+	enter_state(c, CELL_READY);
 	return 0;
 }
 
@@ -255,9 +372,7 @@ int cell_hear(struct cell *c, const struct cell_factory *factory)
 		return 0;
 	case CELL_ENTERING:
 		r = hear_one(c, c->main_channel, MSG_ENTERED);
-		if (r > 0)
-			enter_state(c, CELL_READY);
-		return r < 0 ? r : 0;
+		return r > 0 ? settle(c, factory) : r;
 	case CELL_READY:
 	case CELL_BUSY:
 		/* A parked process has nothing to say; a released one only that its exec
@@ -300,11 +415,27 @@ static int give_pipes(const int *fds, uint32_t uid, struct fault *f)
 	return r;
 }
 
+/* What this request asks for, where it differs from what is in force already. */
+static int fit(struct cell *c, const struct cell_factory *factory, const struct run_limits *l,
+	struct fault *f)
+{
+	const struct run_limits *usual = &factory->usual;
+	struct cgroup_limits lim = leaf_limits(c, l);
+	int r = 0;
+
+	if (l->memory_bytes != usual->memory_bytes || l->cpu_milli != usual->cpu_milli ||
+		l->pids != usual->pids)
+		r = cgroup_set_limits(factory->tree, &c->leaf, &lim, f);
+	for (unsigned i = 0; r == 0 && i < CELL_SCRATCH_MAX; i++) {
+		if (l->memory_bytes != usual->memory_bytes)
+			r = mount_tmpfs_resize(c->scratch_fd[i], l->memory_bytes, f);
+	}
+	return r;
+}
+
 int cell_start(struct cell *c, const struct cell_factory *factory, const struct run_limits *limits,
 	uint64_t code_bytes, const int *fds, struct fault *f)
 {
-	const struct cgroup_limits lim = { limits->memory_bytes, limits->cpu_milli,
-		limits->pids + INIT_TASKS };
 	struct msg_start start = {
 		.code_bytes = code_bytes,
 		.file_bytes = limits->memory_bytes,
@@ -315,7 +446,7 @@ int cell_start(struct cell *c, const struct cell_factory *factory, const struct 
 	int r;
 
 	CHECK(c->state == CELL_READY);
-	r = cgroup_set_limits(factory->tree, &c->leaf, &lim, f);
+	r = fit(c, factory, limits, f);
 	if (r == 0)
 		r = give_pipes(fds, cell_program_uid(factory->uid_base, c->slot), f);
 	if (r < 0)
@@ -333,12 +464,15 @@ void cell_kill(struct cell *c)
 		return;
 	if (c->state != CELL_DYING)
 		enter_state(c, CELL_DYING);
-	if (c->leaf.name[0])
-		(void)cgroup_kill(&c->leaf);
-	/* They may not have been in the group yet; a second kill is harmless. */
-	process_kill(&c->main);
-	process_kill(&c->init);
-	drop_fd(&c->init_channel);
+	/* A program that ended by itself and left nothing needs no kill. */
+	if (!(c->main_died && c->leaf.name[0] && cgroup_populated(&c->leaf) == 0)) {
+		if (c->leaf.name[0])
+			(void)cgroup_kill(&c->leaf);
+		/* It may not have been in the group yet; a second kill is harmless. */
+		process_kill(&c->main);
+		/* With init its whole pid namespace goes, whatever group it is in. */
+		process_kill(&c->init);
+	}
 	drop_fd(&c->main_channel);
 }
 
@@ -355,19 +489,42 @@ bool cell_reap_main(struct cell *c)
 
 bool cell_is_empty(struct cell *c)
 {
-	struct rusage usage;
-	int status;
-
 	(void)cell_reap_main(c);
-	if (c->init.pid > 0)
-		(void)process_reap(&c->init, &status, &usage);
-	return c->main.pid == 0 && c->init.pid == 0 &&
-	       (c->leaf.name[0] == '\0' || cgroup_populated(&c->leaf) == 0);
+	return c->main.pid == 0 && (c->leaf.name[0] == '\0' || cgroup_populated(&c->leaf) == 0);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+void cell_usage(const struct cell *c, const struct cell_factory *factory, struct cgroup_usage *ret)
+{
+	cgroup_read_usage(factory->tree, &c->leaf, ret);
+	ret->cpu_us = less(ret->cpu_us, c->base.cpu_us);
+	ret->user_us = less(ret->user_us, c->base.user_us);
+	ret->system_us = less(ret->system_us, c->base.system_us);
+	ret->throttled_us = less(ret->throttled_us, c->base.throttled_us);
+	ret->memory_peak_bytes = less(ret->memory_peak_bytes, c->base_memory);
+	ret->pids_refused = less(ret->pids_refused, c->base.pids_refused);
+	ret->oom_kills = less(ret->oom_kills, c->base.oom_kills);
 }
 
 bool cell_remove(struct cell *c, const struct cell_factory *factory)
 {
+	struct rusage usage;
+	int status;
+
 	CHECK(c->state == CELL_DYING);
+	if (c->init.pid > 0) {
+		drop_fd(&c->init_channel);
+		process_kill(&c->init);
+		if (process_reap(&c->init, &status, &usage) == 0)
+			return false;
+	}
+	/* The pages of the writable mounts stay charged as long as the mounts live. */
+	for (unsigned i = 0; i < CELL_SCRATCH_MAX; i++)
+		drop_fd(&c->scratch_fd[i]);
 	if (cgroup_destroy(factory->tree, &c->leaf) == -EBUSY)
 		return false;
 	process_close(&c->init);

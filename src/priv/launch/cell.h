@@ -39,23 +39,43 @@ enum cell_state {
 	CELL_STATE_MAX
 };
 
+struct cell;
+
+/* Ask a warm interpreter to fork main into `c`'s leaf and pid namespace, with `channel_fd`
+ * (borrowed) as its channel. 0: the answer comes through cell_forked() or
+ * cell_unforked(); otherwise main is started cold. */
+typedef int cell_fork_fn(void *ctx, struct cell *c, int channel_fd);
+
 /* What every cell of this supervisor is made from. */
 struct cell_factory {
 	struct cgroup_tree *tree;
+	struct cgroup *inits; /* the leaf in which all inits live */
 	const struct view *view;
 	const struct runtime *runtime;
 	int box_image_fd;
 	uint32_t uid_base; /* slot i uses uid_base + 16 + 2i (root inside) and one more */
 	uint32_t workspace_inodes;
-	uint64_t degraded; /* LAYER_BIT()s that may be missing */
+	uint64_t degraded;       /* LAYER_BIT()s that may be missing */
+	struct run_limits usual; /* put in force ahead; a request with others pays for it */
+	cell_fork_fn *fork_main; /* NULL: every main is started cold */
+	void *fork_ctx;
 };
+
+#define CELL_SCRATCH_MAX 3 /* /workspace, /tmp, /dev/shm */
 
 struct cell {
 	enum cell_state state;
 	uint32_t slot;
-	struct cgroup leaf;
+	uint64_t id;        /* never used twice */
+	struct cgroup leaf; /* main and its descendants; init is not in it */
 	struct process init, main;
 	int init_channel, main_channel;
+	int scratch_fd[CELL_SCRATCH_MAX]; /* the writable mounts, to fit them to a request */
+	bool warm;                        /* main was, or is being, forked from a zygote */
+	uint64_t generation;              /* of that zygote */
+	uint64_t created_ns;
+	struct cgroup_usage base; /* when it became READY: not the program's */
+	uint64_t base_memory, base_minor_faults, base_major_faults;
 	bool main_died; /* main was reaped: the next three are valid */
 	int main_status;
 	struct rusage main_usage;
@@ -63,14 +83,20 @@ struct cell {
 	struct fault fault; /* why it broke, code 0 while it did not */
 };
 
-/* Begin to make a cell in `slot`, whose writable places hold `scratch_bytes` each. On
- * failure everything is undone and the cell is GONE. */
+/* Begin to make a cell in `slot`. On failure it is DYING, and has to be removed like any
+ * other. */
 int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slot, uint64_t id,
-	uint64_t scratch_bytes, struct fault *f) __attribute__((nonnull));
+	struct fault *f) __attribute__((nonnull));
 
 /* A channel of the cell is readable. 0, or a negative errno when the cell broke (then
  * c->fault says why): the caller should kill it. */
 int cell_hear(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
+
+/* The zygote's answer to fork_main(): main exists (the pidfd is taken), or main has to be
+ * started cold. As cell_hear(). */
+int cell_forked(struct cell *c, const struct cell_factory *factory, pid_t pid, int pidfd)
+	__attribute__((nonnull));
+int cell_unforked(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
 
 /* Put the run's limits in force and release the program. `fds`: code, stdin, stdout,
  * stderr (borrowed); the pipes are given to the program's user. Only in READY.
@@ -78,17 +104,21 @@ int cell_hear(struct cell *c, const struct cell_factory *factory) __attribute__(
 int cell_start(struct cell *c, const struct cell_factory *factory, const struct run_limits *limits,
 	uint64_t code_bytes, const int *fds, struct fault *f) __attribute__((nonnull));
 
-/* Kill everything in it. Any state but GONE; a second time is harmless. */
+/* Kill everything of the program. Any state but GONE; a second time is harmless. */
 void cell_kill(struct cell *c) __attribute__((nonnull));
 
 /* Reap what has died: true when main is dead (also true again later). */
 bool cell_reap_main(struct cell *c) __attribute__((nonnull));
 
-/* In DYING: true when no process of it is left (both reaped, cgroup empty). */
+/* True when no process of the program is left: main reaped, its leaf empty. */
 bool cell_is_empty(struct cell *c) __attribute__((nonnull));
 
-/* Remove what is left of an empty cell. True when it is GONE; false: the kernel still
- * holds the leaf, call again later. */
+/* What the program used: the leaf's counters less what was there before it began. */
+void cell_usage(const struct cell *c, const struct cell_factory *factory, struct cgroup_usage *ret)
+	__attribute__((nonnull));
+
+/* End init and remove what is left of an empty cell in DYING. True when it is GONE; false:
+ * init is not reaped yet or the kernel still holds the leaf, call again later. */
 bool cell_remove(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
 
 const char *cell_state_name(enum cell_state s);

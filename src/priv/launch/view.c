@@ -210,10 +210,11 @@ static void collector_drop(struct collector *c)
 		view_mounts_close(c->list, c->count);
 }
 
-static int collect(struct collector *c, const char *path, int fd)
+static int collect(struct collector *c, const char *path, int fd, bool scratch)
 {
 	CHECK(c->count < c->room);
 	c->list[c->count].fd = fd;
+	c->list[c->count].scratch = scratch;
 	(void)snprintf(c->list[c->count].path, CELL_PATH_MAX, "%s", path);
 	c->count++;
 	return 0;
@@ -224,7 +225,7 @@ static int add_overlay(
 {
 	int fd, r = mount_overlay(lower, VIEW_DIR "/empty", flags, &fd, f);
 
-	return r < 0 ? r : collect(c, path, fd);
+	return r < 0 ? r : collect(c, path, fd, false);
 }
 
 static int add_tmpfs(
@@ -232,7 +233,7 @@ static int add_tmpfs(
 {
 	int fd, r = mount_tmpfs(t, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
 
-	return r < 0 ? r : collect(c, path, fd);
+	return r < 0 ? r : collect(c, path, fd, true);
 }
 
 static int add_scratch(struct collector *c, const struct view_scratch *s, struct fault *f)

@@ -15,6 +15,7 @@
 
 #include "wire/cell.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fault;
@@ -29,6 +30,7 @@ struct view {
 /* One mount of a cell: detached, to be attached at `path` below the cell's root. */
 struct view_mount {
 	int fd;
+	bool scratch; /* writable: /workspace, /tmp or /dev/shm */
 	char path[CELL_PATH_MAX];
 };
 

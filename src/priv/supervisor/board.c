@@ -1,10 +1,10 @@
 /* A run's way through the table of job.c:
  *
- *   SUBMIT      a free slot, a cell is begun                         -> WAITING
- *   cell READY  limits in force, START sent, the deadline armed      -> RUNNING
- *   first end   evidence noted, everything in the cgroup killed      -> KILLING
- *   empty       verdict decided, RESULT or REFUSED sent              -> DONE
- *   removed     leaf and mounts are gone, the slot (and its uids) is free again
+ *   SUBMIT      a free place                                         -> WAITING
+ *   a cell      limits in force, START sent, the deadline armed      -> RUNNING
+ *   first end   evidence noted, what is left in the cgroup killed    -> KILLING
+ *   empty       verdict decided, RESULT or REFUSED sent, the cell
+ *               given back to the pool                               -> DONE
  *
  * What happens at the same time is judged in the order of look(): a program that has
  * ended by itself is not a timeout, however late we come to see it.
@@ -23,65 +23,21 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define BUILD_TIMEOUT_NS (10 * NS_PER_S) /* a cell takes some 10 ms; this is for a hung host */
-#define CPU_SAMPLE_NS    (50 * NS_PER_MS)
-#define REMOVE_RETRY_NS  (5 * NS_PER_MS)
-#define KILL_RETRY_NS    (200 * NS_PER_MS)
-#define KILL_WARN_NS     (10 * NS_PER_S)
+#define BUILD_TIMEOUT_NS   (10 * NS_PER_S) /* a cell takes some 10 ms; this is for a hung host */
+#define BUILD_FAILURES_MAX 2               /* one can be bad luck */
+#define CPU_SAMPLE_NS      (50 * NS_PER_MS)
+#define SEND_RETRY_NS      (5 * NS_PER_MS)
+#define KILL_RETRY_NS      (200 * NS_PER_MS)
+#define KILL_WARN_NS       (10 * NS_PER_S)
 
 void board_init(struct board *b)
 {
-	memset(b->jobs, 0, sizeof(b->jobs));
+	memset(b, 0, sizeof(*b));
+	b->client_fd = -1;
 	for (unsigned i = 0; i < LEASE_CELLS; i++) {
 		for (unsigned k = 0; k < 4; k++)
 			b->jobs[i].fds[k] = -1;
 	}
-	b->next_cell = 1;
-}
-
-static void watch(const struct board *b, const struct job *j, int fd, uint32_t events)
-{
-	struct epoll_event ev = { .events = events,
-		.data.u64 = b->token + (uint64_t)(j - b->jobs) };
-
-	/* EEXIST: watched already. A failure otherwise is seen by the deadlines. */
-	if (fd >= 0 && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 && errno != EEXIST)
-		log_err("watch", "fd=%d why=\"%s\"", fd, strerrordesc_np(errno));
-}
-
-static void unwatch(const struct board *b, int fd)
-{
-	/* Before every close: a copy of the descriptor in a child that has not reached its
-	 * exec yet would keep the event alive. */
-	if (fd >= 0)
-		(void)epoll_ctl(b->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
-/* v1 announces an OOM through an eventfd; v2's memory.events is always readable, and an
- * urgent event is what says that it changed. */
-static uint32_t oom_events(const struct cgroup_tree *t)
-{
-	int memory = t->of[CGROUP_MEMORY];
-
-	return memory >= 0 && t->h[memory].version == 1 ? EPOLLIN : EPOLLPRI;
-}
-
-static void watch_cell(const struct board *b, const struct job *j)
-{
-	const struct cell *c = &j->cell;
-
-	watch(b, j, c->init_channel, EPOLLIN);
-	watch(b, j, c->main_channel, EPOLLIN);
-	watch(b, j, c->main.pidfd, EPOLLIN);
-	watch(b, j, c->init.pidfd, EPOLLIN);
-	watch(b, j, c->leaf.events_fd, EPOLLPRI);
-	watch(b, j, c->leaf.oom_fd, oom_events(b->factory->tree));
-}
-
-static void unwatch_channels(const struct board *b, const struct job *j)
-{
-	unwatch(b, j->cell.init_channel);
-	unwatch(b, j->cell.main_channel);
 }
 
 static void close_fds(struct job *j)
@@ -100,14 +56,16 @@ static void step(struct board *b, struct job *j, enum job_event ev)
 		j->killed_ns = clock_ns();
 		j->retry_ns = j->killed_ns + KILL_RETRY_NS;
 		close_fds(j);
-		unwatch_channels(b, j);
-		cell_kill(&j->cell);
+		if (j->cell) {
+			pool_unwatch(b->pool, j->cell->main_channel);
+			cell_kill(j->cell);
+		}
 	}
 	if (next != j->state)
 		log_debug("job", "run=%lu cell=%s from=%s to=%s on=%s",
-			(unsigned long)j->submit.run, j->cell.leaf.name, job_state_name(j->state),
-			job_state_name(next), job_event_name(ev));
-	j->state = next; /* the only assignment to job.state but for the slot's birth and end */
+			(unsigned long)j->submit.run, j->cell ? j->cell->leaf.name : "-",
+			job_state_name(j->state), job_state_name(next), job_event_name(ev));
+	j->state = next; /* the only assignment to job.state but for its birth and end */
 }
 
 static void send_refused(struct board *b, uint64_t run, bool retry, const struct fault *f)
@@ -136,13 +94,48 @@ static struct job *by_run(struct board *b, uint64_t run)
 	return NULL;
 }
 
-/* The cell could not even be begun. */
-static void begin_failed(struct board *b, struct job *j, const struct fault *f)
+/* A cell is there: put the limits in force and let the program go. */
+static void start(struct board *b, struct job *j, struct cell *c)
 {
-	log_err("cell", "run=%lu why=%s", (unsigned long)j->submit.run, LQ(f->text));
-	j->fault = *f;
-	watch_cell(b, j);
-	step(b, j, EV_BROKEN);
+	struct fault f = { 0 };
+	int r;
+
+	j->cell = c;
+	b->driver[c->slot] = j;
+	pool_watch_run(b->pool, c);
+	r = cell_start(c, b->pool->factory, &j->submit.limits, j->submit.code_bytes, j->fds, &f);
+	if (r < 0) {
+		j->fault = f;
+		step(b, j, r == -ENOMEM ? EV_OOM : EV_BROKEN);
+		return;
+	}
+	j->started_ns = clock_ns();
+	j->deadline_ns = j->started_ns + j->submit.limits.timeout_us * NS_PER_US;
+	j->sample_ns = j->started_ns + CPU_SAMPLE_NS;
+	close_fds(j);
+	step(b, j, EV_READY);
+}
+
+static struct job *longest_waiting(struct board *b)
+{
+	struct job *best = NULL;
+
+	for (unsigned i = 0; i < b->slots; i++) {
+		struct job *j = &b->jobs[i];
+
+		if (j->state == JOB_WAITING && (!best || j->submitted_ns < best->submitted_ns))
+			best = j;
+	}
+	return best;
+}
+
+static void serve_waiting(struct board *b)
+{
+	struct job *j;
+	struct cell *c;
+
+	while ((j = longest_waiting(b)) && (c = pool_take(b->pool)))
+		start(b, j, c);
 }
 
 int board_submit(struct board *b, struct msg *m, const char **ret_rule)
@@ -171,11 +164,7 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 	*j = (struct job){ .state = JOB_WAITING, .submit = *s, .submitted_ns = clock_ns() };
 	memcpy(j->fds, m->fds, sizeof(j->fds));
 	j->deadline_ns = j->submitted_ns + BUILD_TIMEOUT_NS;
-	if (cell_create(&j->cell, b->factory, (uint32_t)(j - b->jobs), b->next_cell++,
-		    s->limits.memory_bytes, &f) < 0)
-		begin_failed(b, j, &f);
-	else
-		watch_cell(b, j);
+	serve_waiting(b);
 	return 0;
 }
 
@@ -198,36 +187,14 @@ void board_cancel_all(struct board *b)
 	}
 }
 
-/* The cell stands: put the limits in force and let the program go. */
-static void start(struct board *b, struct job *j)
-{
-	struct fault f = { 0 };
-	int r = cell_start(
-		&j->cell, b->factory, &j->submit.limits, j->submit.code_bytes, j->fds, &f);
-
-	if (r == -ENOMEM) {
-		step(b, j, EV_OOM);
-		return;
-	}
-	if (r < 0) {
-		j->fault = f;
-		step(b, j, EV_BROKEN);
-		return;
-	}
-	j->started_ns = clock_ns();
-	j->deadline_ns = j->started_ns + j->submit.limits.timeout_us * NS_PER_US;
-	j->sample_ns = j->started_ns + CPU_SAMPLE_NS;
-	close_fds(j);
-	step(b, j, EV_READY);
-}
-
 static void fill_result(const struct board *b, struct job *j, enum run_cause cause)
 {
 	struct msg_result *r = &j->result;
-	struct cgroup_usage u;
+	struct cgroup_usage u = { 0 };
 	uint64_t now = clock_ns();
 
-	cgroup_read_usage(b->factory->tree, &j->cell.leaf, &u);
+	if (j->cell)
+		cell_usage(j->cell, b->pool->factory, &u);
 	*r = (struct msg_result){
 		.run = j->submit.run,
 		.cause = cause,
@@ -245,21 +212,22 @@ static void fill_result(const struct board *b, struct job *j, enum run_cause cau
 		r->wait_status = SIGKILL; /* what ended it before it began */
 		return;
 	}
-	r->wait_status = j->cell.main_status;
+	r->wait_status = j->cell->main_status;
 	r->setup_us = (j->started_ns - j->submitted_ns) / NS_PER_US;
-	r->wall_us = (j->cell.main_died_ns - j->started_ns) / NS_PER_US;
-	r->teardown_us = (now - j->cell.main_died_ns) / NS_PER_US;
-	r->minor_faults = (uint64_t)j->cell.main_usage.ru_minflt;
-	r->major_faults = (uint64_t)j->cell.main_usage.ru_majflt;
+	r->wall_us = (j->cell->main_died_ns - j->started_ns) / NS_PER_US;
+	r->teardown_us = (now - j->cell->main_died_ns) / NS_PER_US;
+	r->minor_faults = (uint64_t)j->cell->main_usage.ru_minflt - j->cell->base_minor_faults;
+	r->major_faults = (uint64_t)j->cell->main_usage.ru_majflt - j->cell->base_major_faults;
 }
 
 static void answer(struct board *b, struct job *j)
 {
 	struct evidence e = {
 		.ended_by = j->ended_by,
-		.oom = j->oom || cgroup_oom_happened(b->factory->tree, &j->cell.leaf),
+		.oom = j->oom ||
+		       (j->cell && cgroup_oom_happened(b->pool->factory->tree, &j->cell->leaf)),
 		.started = j->started_ns != 0,
-		.wait_status = j->cell.main_status,
+		.wait_status = j->cell ? j->cell->main_status : 0,
 	};
 	enum run_cause cause;
 
@@ -271,8 +239,8 @@ static void answer(struct board *b, struct job *j)
 		j->unsent = true;
 		return;
 	}
-	if (j->fault.code == 0)
-		j->fault = j->cell.fault;
+	if (j->fault.code == 0 && j->cell)
+		j->fault = j->cell->fault;
 	if (j->fault.code == 0)
 		(void)fault_say(&j->fault, -EIO, "the cell did not come to stand (%s)",
 			job_event_name(j->ended_by));
@@ -285,7 +253,7 @@ static void try_send(struct board *b, struct job *j)
 	int r = b->client_fd < 0 ? 0 : channel_send(b->client_fd, MSG_RESULT, &j->result, NULL);
 
 	if (r == -EAGAIN) {
-		j->retry_ns = clock_ns() + REMOVE_RETRY_NS;
+		j->retry_ns = clock_ns() + SEND_RETRY_NS;
 		return;
 	}
 	if (r < 0)
@@ -294,107 +262,72 @@ static void try_send(struct board *b, struct job *j)
 	j->unsent = false;
 }
 
-static void try_remove(struct board *b, struct job *j)
-{
-	unwatch(b, j->cell.leaf.events_fd);
-	unwatch(b, j->cell.leaf.oom_fd);
-	if (!cell_remove(&j->cell, b->factory)) {
-		j->retry_ns = clock_ns() + REMOVE_RETRY_NS;
-		return;
-	}
-	if (!j->unsent)
-		j->state = JOB_NONE;
-}
-
 static void look_done(struct board *b, struct job *j)
 {
 	if (j->unsent)
 		try_send(b, j);
-	if (j->cell.state != CELL_GONE)
-		try_remove(b, j);
-	else if (!j->unsent)
+	if (!j->unsent)
 		j->state = JOB_NONE;
 }
 
-/* A pidfd of a reaped process stays readable for ever. */
-static void unwatch_reaped(const struct board *b, const struct job *j)
+static void release_cell(struct board *b, struct job *j)
 {
-	if (j->cell.main.pid == 0)
-		unwatch(b, j->cell.main.pidfd);
-	if (j->cell.init.pid == 0)
-		unwatch(b, j->cell.init.pidfd);
+	struct cell *c = j->cell;
+
+	if (!c)
+		return;
+	j->cell = NULL;
+	b->driver[c->slot] = NULL;
+	pool_give_back(b->pool, c);
 }
 
 static void look_killing(struct board *b, struct job *j)
 {
-	bool empty = cell_is_empty(&j->cell);
+	if (j->cell) {
+		bool empty = cell_is_empty(j->cell);
 
-	unwatch_reaped(b, j);
-	if (!empty)
-		return;
+		/* The pidfd of a reaped process stays readable for ever. */
+		if (j->cell->main.pid == 0)
+			pool_unwatch(b->pool, j->cell->main.pidfd);
+		if (!empty)
+			return;
+	}
 	step(b, j, EV_EMPTY);
 	answer(b, j);
 	look_done(b, j);
-}
-
-static bool main_is_dead(struct board *b, struct job *j)
-{
-	if (!cell_reap_main(&j->cell))
-		return false;
-	unwatch_reaped(b, j);
-	return true;
-}
-
-static void look_waiting(struct board *b, struct job *j)
-{
-	int r = cell_hear(&j->cell, b->factory);
-
-	watch_cell(b, j);
-	if (cgroup_oom_happened(b->factory->tree, &j->cell.leaf))
-		j->oom = true;
-	if (r < 0) {
-		j->fault = j->cell.fault;
-		step(b, j, EV_BROKEN);
-	} else if (j->cell.state == CELL_READY) {
-		start(b, j);
-	}
+	/* After the answer: what is left to do here costs the caller nothing. */
+	release_cell(b, j);
 }
 
 /* Before the death of main is looked at: a failed exec says so here and then dies, and must
  * not be taken for a program that ended by itself. */
 static int hear_start(struct board *b, struct job *j)
 {
-	int channel = j->cell.main_channel, r;
+	int channel = j->cell->main_channel, r;
 
 	if (channel < 0)
 		return 0;
-	r = cell_hear(&j->cell, b->factory);
-	if (j->cell.main_channel != channel)
-		unwatch(b, channel);
+	r = cell_hear(j->cell, b->pool->factory);
+	if (j->cell->main_channel != channel)
+		pool_unwatch(b->pool, channel);
 	return r;
 }
 
 static void look_running(struct board *b, struct job *j)
 {
 	if (hear_start(b, j) < 0) {
-		j->fault = j->cell.fault;
+		j->fault = j->cell->fault;
 		step(b, j, EV_BROKEN);
-	} else if (main_is_dead(b, j)) {
+	} else if (cell_reap_main(j->cell)) {
 		step(b, j, EV_EXIT);
-	} else if (cgroup_oom_happened(b->factory->tree, &j->cell.leaf)) {
+	} else if (cgroup_oom_happened(b->pool->factory->tree, &j->cell->leaf)) {
 		j->oom = true;
 		step(b, j, EV_OOM);
 	}
 }
 
-void board_look(struct board *b, unsigned slot)
+static void look(struct board *b, struct job *j)
 {
-	struct job *j = &b->jobs[slot];
-
-	if (slot >= b->slots)
-		return;
-	if (j->state == JOB_WAITING)
-		look_waiting(b, j);
 	if (j->state == JOB_RUNNING)
 		look_running(b, j);
 	if (j->state == JOB_KILLING)
@@ -403,13 +336,22 @@ void board_look(struct board *b, unsigned slot)
 		look_done(b, j);
 }
 
+void board_look(struct board *b, unsigned slot)
+{
+	if (slot < LEASE_CELLS && b->driver[slot])
+		look(b, b->driver[slot]);
+	else
+		pool_look(b->pool, slot);
+	serve_waiting(b);
+}
+
 static void tick_live(struct board *b, struct job *j, uint64_t now)
 {
 	if (now >= j->deadline_ns) {
 		if (j->state == JOB_WAITING)
-			(void)fault_say(&j->fault, -ETIMEDOUT, "the cell took over 10 s to build");
+			(void)fault_say(&j->fault, -ETIMEDOUT, "no cell was ready in 10 s");
 		/* It may have ended by itself in the meantime. */
-		if (j->state == JOB_RUNNING && main_is_dead(b, j))
+		if (j->state == JOB_RUNNING && cell_reap_main(j->cell))
 			step(b, j, EV_EXIT);
 		else
 			step(b, j, EV_DEADLINE);
@@ -418,9 +360,10 @@ static void tick_live(struct board *b, struct job *j, uint64_t now)
 	if (j->state != JOB_RUNNING || now < j->sample_ns)
 		return;
 	j->sample_ns = now + CPU_SAMPLE_NS;
-	cgroup_sample(b->factory->tree, &j->cell.leaf);
+	cgroup_sample(b->pool->factory->tree, &j->cell->leaf);
 	if (j->submit.limits.cpu_time_us > 0 &&
-		cgroup_cpu_us(b->factory->tree, &j->cell.leaf) >= j->submit.limits.cpu_time_us)
+		cgroup_cpu_us(b->pool->factory->tree, &j->cell->leaf) >=
+			j->submit.limits.cpu_time_us)
 		step(b, j, EV_CPU);
 }
 
@@ -428,12 +371,34 @@ static void tick_killing(struct job *j, uint64_t now)
 {
 	if (now < j->retry_ns)
 		return;
-	cell_kill(&j->cell);
+	if (j->cell)
+		cell_kill(j->cell);
 	j->retry_ns = now + KILL_RETRY_NS;
 	if (now - j->killed_ns > KILL_WARN_NS) {
 		log_warn("kill_slow", "run=%lu cell=%s since_ms=%lu", (unsigned long)j->submit.run,
-			j->cell.leaf.name, (unsigned long)((now - j->killed_ns) / NS_PER_MS));
+			j->cell ? j->cell->leaf.name : "-",
+			(unsigned long)((now - j->killed_ns) / NS_PER_MS));
 		j->retry_ns = now + KILL_WARN_NS;
+	}
+}
+
+/* Cells cannot be made: whoever waits longest learns why, and does not wait for more. */
+static void refuse_waiting(struct board *b)
+{
+	struct job *j = longest_waiting(b);
+
+	if (!j || b->pool->failures < BUILD_FAILURES_MAX)
+		return;
+	j->fault = b->pool->fault;
+	step(b, j, EV_BROKEN);
+}
+
+static void count_jobs(const struct board *b, unsigned *waiting, unsigned *running)
+{
+	*waiting = *running = 0;
+	for (unsigned i = 0; i < b->slots; i++) {
+		*waiting += b->jobs[i].state == JOB_WAITING;
+		*running += b->jobs[i].state == JOB_RUNNING;
 	}
 }
 
@@ -442,30 +407,37 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t tick_job(struct board *b, struct job *j, uint64_t now)
+{
+	if (j->state == JOB_WAITING || j->state == JOB_RUNNING)
+		tick_live(b, j, now);
+	if (j->state == JOB_KILLING) {
+		tick_killing(j, now);
+		look_killing(b, j);
+	}
+	if (j->state == JOB_DONE && now >= j->retry_ns)
+		look_done(b, j);
+
+	if (j->state == JOB_WAITING)
+		return j->deadline_ns;
+	if (j->state == JOB_RUNNING)
+		return earlier(j->deadline_ns, j->sample_ns);
+	return j->state == JOB_NONE ? UINT64_MAX : j->retry_ns;
+}
+
 uint64_t board_tick(struct board *b)
 {
 	uint64_t next = UINT64_MAX, now = clock_ns();
+	unsigned waiting, running;
 
+	refuse_waiting(b);
 	for (unsigned i = 0; i < b->slots; i++) {
-		struct job *j = &b->jobs[i];
-
-		if (j->state == JOB_WAITING || j->state == JOB_RUNNING)
-			tick_live(b, j, now);
-		if (j->state == JOB_KILLING) {
-			tick_killing(j, now);
-			look_killing(b, j);
-		}
-		if (j->state == JOB_DONE && now >= j->retry_ns)
-			look_done(b, j);
-
-		if (j->state == JOB_WAITING)
-			next = earlier(next, j->deadline_ns);
-		if (j->state == JOB_RUNNING)
-			next = earlier(next, earlier(j->deadline_ns, j->sample_ns));
-		if (j->state == JOB_KILLING || j->state == JOB_DONE)
-			next = earlier(next, j->retry_ns);
+		if (b->jobs[i].state != JOB_NONE)
+			next = earlier(next, tick_job(b, &b->jobs[i], now));
 	}
-	return next;
+	serve_waiting(b);
+	count_jobs(b, &waiting, &running);
+	return earlier(next, pool_tick(b->pool, waiting, running));
 }
 
 unsigned board_busy(const struct board *b)

@@ -1,16 +1,16 @@
-/* All runs of this supervisor: one slot each, with the cell it runs in, its deadlines and
+/* All runs of this supervisor: one place each, with the cell it runs in, its deadlines and
  * the evidence for its verdict. Nothing here waits; the event loop calls in.
  *
  *   runs in    the supervisor
- *   owns       the cells and the descriptors of admitted runs
+ *   owns       the descriptors of admitted runs; the cells are the pool's
  *   threads    none
  *   trusts     the client only through submit.h
  */
 #pragma once
 
-#include "priv/launch/cell.h"
 #include "priv/supervisor/job.h"
 #include "priv/supervisor/lease.h"
+#include "priv/supervisor/pool.h"
 #include "wire/channel.h"
 
 #include <stdbool.h>
@@ -19,10 +19,10 @@
 struct job {
 	enum job_state state;
 	struct msg_submit submit;
-	int fds[4]; /* code, stdin, stdout, stderr; -1 once handed on */
-	struct cell cell;
+	int fds[4];        /* code, stdin, stdout, stderr; -1 once handed on */
+	struct cell *cell; /* NULL while it waits for one, and after it was given back */
 	uint64_t submitted_ns, started_ns; /* started_ns 0: the code did not run */
-	uint64_t deadline_ns;              /* of the wall clock, or for the cell to stand */
+	uint64_t deadline_ns;              /* of the wall clock, or for a cell to be there */
 	uint64_t sample_ns;                /* when CPU time is looked at again */
 	uint64_t killed_ns, retry_ns;
 	enum job_event ended_by;
@@ -35,11 +35,9 @@ struct board {
 	struct job jobs[LEASE_CELLS];
 	unsigned slots; /* of them in use by configuration */
 	const struct settings *settings;
-	struct cell_factory *factory;
-	int client_fd; /* -1: nobody to answer */
-	int epoll_fd;
-	uint64_t token; /* epoll data of slot i is token + i */
-	uint64_t next_cell;
+	struct pool *pool;
+	int client_fd;                   /* -1: nobody to answer */
+	struct job *driver[LEASE_CELLS]; /* who drives the pool's cell in that slot */
 };
 
 void board_init(struct board *b) __attribute__((nonnull));
@@ -51,7 +49,7 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule) __attrib
 void board_cancel(struct board *b, uint64_t run) __attribute__((nonnull));
 void board_cancel_all(struct board *b) __attribute__((nonnull));
 
-/* Something happened at slot `slot`: look at everything it owns. */
+/* Something happened at the pool's slot `slot`: look at whoever drives it. */
 void board_look(struct board *b, unsigned slot) __attribute__((nonnull));
 
 /* Deadlines, retries. Returns when it wants to be called again (CLOCK_MONOTONIC, ns). */

@@ -20,6 +20,7 @@ extern const unsigned char box_image_start[], box_image_end[];
 void engine_clear(struct engine *e)
 {
 	memset(e, 0, sizeof(*e));
+	cgroup_clear(&e->inits);
 	e->lease.fd = e->self_fd = e->box_fd = -1;
 }
 
@@ -67,6 +68,9 @@ static void log_degraded(const struct engine *e)
 			"program; cells are kept from it by RLIMIT_CORE 1\"");
 }
 
+/* Inits are ours and small; the limits are for a bug, not for a tenant. */
+static const struct cgroup_limits inits_limits = { UINT64_C(1) << 30, 1000, 4096 };
+
 static int prepare(struct engine *e, struct fault *f)
 {
 	int swept, r = lease_take(&e->lease, f);
@@ -91,8 +95,13 @@ static int prepare(struct engine *e, struct fault *f)
 		e->layers.why[LAYER_ROOT] = *f;
 		return r;
 	}
+	r = cgroup_create(&e->tree, "inits", &inits_limits, &e->inits, f);
+	if (r < 0)
+		return r;
 	e->factory = (struct cell_factory){
 		.tree = &e->tree,
+		.inits = &e->inits,
+		.usual = e->settings.def,
 		.view = &e->view,
 		.runtime = &e->settings.runtime,
 		.box_image_fd = e->box_fd,
@@ -127,6 +136,7 @@ int engine_open(struct engine *e, struct fault *f)
 
 void engine_close(struct engine *e)
 {
+	(void)cgroup_destroy(&e->tree, &e->inits);
 	if (e->tree_open)
 		cgroup_tree_close(&e->tree);
 	e->tree_open = false;

@@ -17,6 +17,7 @@ struct engine {
 	struct settings settings; /* uid_base moved to this instance's block */
 	struct lease lease;
 	struct cgroup_tree tree;
+	struct cgroup inits; /* the leaf of all cells' inits */
 	struct view view;
 	struct layers layers;
 	struct cell_factory factory;

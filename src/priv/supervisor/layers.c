@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #define PROBE_TIMEOUT_MS  10000
-#define PROBE_SCRATCH     (UINT64_C(1) << 20)
 #define OPEN_FILES_NEEDED 256 /* what a program gets (box/enter/steps.c) */
 
 static void yes(struct layers *l, enum layer layer)
@@ -171,7 +170,7 @@ int layers_probe_cell(struct layers *l, const struct cell_factory *factory)
 	int r;
 
 	memset(&c, 0, sizeof(c));
-	r = cell_create(&c, factory, 0, 0, PROBE_SCRATCH, &l->cell);
+	r = cell_create(&c, factory, 0, 0, &l->cell);
 	if (r == 0)
 		r = build(&c, factory, &l->cell);
 	destroy(&c, factory);

@@ -14,9 +14,9 @@
 struct fault;
 
 #define LEASE_DIR   "/run/glovebox"
-#define LEASE_MAX   256u /* blocks of LEASE_UIDS in the 65,536 ids from uid-base on */
-#define LEASE_UIDS  256u
-#define LEASE_CELLS 120u /* cells of one instance: two ids each, 16 for other processes */
+#define LEASE_MAX   64u /* blocks of LEASE_UIDS in the 65,536 ids from uid-base on */
+#define LEASE_UIDS  1024u
+#define LEASE_CELLS 500u /* cells of one instance: two ids each, 16 for other processes */
 
 struct lease {
 	unsigned number;

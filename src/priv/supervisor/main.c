@@ -39,6 +39,8 @@ enum token {
 	TOKEN_SIGNAL,
 	TOKEN_CLIENT,
 	TOKEN_LOG,
+	TOKEN_ZYGOTE,
+	TOKEN_ZYGOTE_NEXT,
 	TOKEN_SLOTS /* the first slot; everything from here on */
 };
 
@@ -61,6 +63,7 @@ enum token {
 
 static struct {
 	struct engine engine;
+	struct pool pool;
 	struct board board;
 	struct front front;
 	struct msg_hello hello;
@@ -287,6 +290,10 @@ static void on_event(const struct epoll_event *ev)
 		if (sv.front.log_fd >= 0 && !front_relay_log(&sv.front))
 			(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.front.log_fd, NULL);
 		break;
+	case TOKEN_ZYGOTE:
+	case TOKEN_ZYGOTE_NEXT:
+		pool_look_zygote(&sv.pool, token == TOKEN_ZYGOTE ? 0 : 1);
+		break;
 	case TOKEN_SLOTS:
 	default:
 		break;
@@ -333,8 +340,10 @@ static void serve(void)
 
 	/* Whatever still runs ends here, and is waited for. */
 	board_cancel_all(&sv.board);
+	pool_close(&sv.pool);
 	sv.drain_deadline_ns = clock_ns() + KILL_GRACE_NS;
-	while (board_busy(&sv.board) > 0 && clock_ns() < sv.drain_deadline_ns) {
+	while ((board_busy(&sv.board) > 0 || pool_alive(&sv.pool) > 0) &&
+		clock_ns() < sv.drain_deadline_ns) {
 		uint64_t next = board_tick(&sv.board);
 
 		turn(next < sv.drain_deadline_ns ? next : sv.drain_deadline_ns);
@@ -352,6 +361,23 @@ static void say_refusal(const struct fault *f)
 		(void)channel_send(BOOT_CHANNEL, MSG_HEALTH, &m, NULL);
 }
 
+/* A library's one run is served sooner by a cold start than by a zygote that must import
+ * everything first. */
+static void open_pool(void)
+{
+	struct settings *s = &sv.engine.settings;
+
+	if (!sv.server)
+		s->pool_size = 0;
+	pool_open(&sv.pool, s, &sv.engine.factory, sv.server && !s->cold);
+	sv.pool.epoll_fd = sv.epoll_fd;
+	sv.pool.cell_token = TOKEN_SLOTS;
+	sv.pool.zygote_token = TOKEN_ZYGOTE;
+	sv.board.settings = s;
+	sv.board.pool = &sv.pool;
+	sv.board.slots = s->max_runs;
+}
+
 static int start(struct fault *f)
 {
 	int r = open_loop(f);
@@ -361,10 +387,7 @@ static int start(struct fault *f)
 	if (r < 0)
 		return r;
 	log_setup("supervisor", (enum log_level)sv.engine.settings.log_level);
-	sv.board.settings = &sv.engine.settings;
-	sv.board.factory = &sv.engine.factory;
-	sv.board.slots = sv.engine.settings.max_runs;
-	sv.board.epoll_fd = sv.epoll_fd;
+	open_pool();
 	r = sv.server ? start_server(f) : start_library(f);
 	if (r == 0)
 		r = caps_keep_only(KEPT_CAPABILITIES, f);
@@ -382,8 +405,6 @@ int role_supervisor(void)
 	engine_clear(&sv.engine);
 	front_clear(&sv.front);
 	board_init(&sv.board);
-	sv.board.client_fd = -1;
-	sv.board.token = TOKEN_SLOTS;
 	if (start(&f) < 0) {
 		say_refusal(&f);
 		sv.exit_status = 1;

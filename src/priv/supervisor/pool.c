@@ -1,0 +1,513 @@
+/* How many cells there are, and why:
+ *
+ *   demand   a run that waits is owed a cell: builds are begun for all of them at once, up
+ *            to max-builds
+ *   refill   otherwise one build at a time, and only while less than pool-size cells are
+ *            ready or on their way; while programs run it waits a little, so that it does
+ *            not take their CPU
+ *   age      a ready cell that is too old, or of a zygote that has been replaced, is ended
+ *            and refilled
+ */
+#include "priv/supervisor/pool.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define REMOVE_RETRY_NS    (5 * NS_PER_MS)
+#define FAILURE_WAIT_NS    (200 * NS_PER_MS)
+#define ZYGOTE_WAIT_MIN_NS (200 * NS_PER_MS)
+#define ZYGOTE_WAIT_MAX_NS (30 * NS_PER_S)
+
+static bool is_building(const struct cell *c)
+{
+	return c->state == CELL_BUILDING || c->state == CELL_ENTERING;
+}
+
+static bool is_free(const struct cell *c)
+{
+	return c->state == CELL_NONE || c->state == CELL_GONE;
+}
+
+static unsigned slot_of(const struct pool *p, const struct cell *c)
+{
+	return (unsigned)(c - p->cells);
+}
+
+/* ---- Watching ---- */
+
+static void watch(const struct pool *p, uint64_t token, int fd, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.u64 = token };
+
+	/* EEXIST: watched already. A failure otherwise is seen by the deadlines. */
+	if (fd >= 0 && epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 && errno != EEXIST)
+		log_err("watch", "fd=%d why=\"%s\"", fd, strerrordesc_np(errno));
+}
+
+void pool_watch(const struct pool *p, const struct cell *c, int fd, uint32_t events)
+{
+	watch(p, p->cell_token + slot_of(p, c), fd, events);
+}
+
+void pool_unwatch(const struct pool *p, int fd)
+{
+	/* Before every close: a copy of the descriptor in a child that has not reached its
+	 * exec yet would keep the event alive. */
+	if (fd >= 0)
+		(void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* v1 announces an OOM through an eventfd; v2's memory.events is always readable, and an
+ * urgent event is what says that it changed. */
+static uint32_t oom_events(const struct cgroup_tree *t)
+{
+	int memory = t->of[CGROUP_MEMORY];
+
+	return memory >= 0 && t->h[memory].version == 1 ? EPOLLIN : EPOLLPRI;
+}
+
+void pool_watch_run(struct pool *p, const struct cell *c)
+{
+	pool_watch(p, c, c->main.pidfd, EPOLLIN);
+	pool_watch(p, c, c->leaf.events_fd, EPOLLPRI);
+	pool_watch(p, c, c->leaf.oom_fd, oom_events(p->factory->tree));
+}
+
+/* ---- Cells ---- */
+
+static void end_cell(struct pool *p, struct cell *c)
+{
+	pool_unwatch(p, c->main_channel);
+	pool_unwatch(p, c->init_channel);
+	cell_kill(c);
+	/* init's death is what cell_remove() waits for. */
+	pool_watch(p, c, c->init.pidfd, EPOLLIN);
+	pool_watch(p, c, c->main.pidfd, EPOLLIN);
+	pool_watch(p, c, c->leaf.events_fd, EPOLLPRI);
+}
+
+static void unwatch_all(const struct pool *p, const struct cell *c)
+{
+	pool_unwatch(p, c->init.pidfd);
+	pool_unwatch(p, c->main.pidfd);
+	pool_unwatch(p, c->leaf.events_fd);
+	pool_unwatch(p, c->leaf.oom_fd);
+}
+
+static void look_dying(struct pool *p, struct cell *c)
+{
+	bool empty = cell_is_empty(c);
+
+	if (c->main.pid == 0)
+		pool_unwatch(p, c->main.pidfd);
+	if (!empty)
+		return;
+	if (c->init.pid == 0)
+		unwatch_all(p, c);
+	if (!cell_remove(c, p->factory) && c->init.pid == 0)
+		unwatch_all(p, c);
+}
+
+static void build_failed(struct pool *p, struct cell *c)
+{
+	p->failures++;
+	p->fault = c->fault;
+	p->refill_ns = clock_ns() + FAILURE_WAIT_NS;
+	log_err("cell", "id=%lu why=%s", (unsigned long)c->id, LQ(c->fault.text));
+	end_cell(p, c);
+}
+
+static void look_building(struct pool *p, struct cell *c)
+{
+	if (cell_hear(c, p->factory) < 0) {
+		build_failed(p, c);
+		return;
+	}
+	pool_watch(p, c, c->main_channel, EPOLLIN);
+	if (c->state == CELL_READY)
+		p->failures = 0;
+}
+
+void pool_look(struct pool *p, unsigned slot)
+{
+	struct cell *c = &p->cells[slot];
+
+	if (slot >= LEASE_CELLS || p->taken[slot])
+		return;
+	if (is_building(c))
+		look_building(p, c);
+	else if (c->state == CELL_READY && cell_hear(c, p->factory) < 0)
+		end_cell(p, c); /* init or the parked process died */
+	else if (c->state == CELL_DYING)
+		look_dying(p, c);
+}
+
+static void begin(struct pool *p)
+{
+	struct fault f = { 0 };
+
+	for (unsigned i = 0; i < LEASE_CELLS; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (!is_free(c))
+			continue;
+		if (i >= p->high)
+			p->high = i + 1;
+		c->state = CELL_NONE;
+		if (cell_create(c, p->factory, i, p->next_id++, &f) < 0)
+			build_failed(p, c);
+		else
+			pool_watch(p, c, c->init_channel, EPOLLIN);
+		return;
+	}
+}
+
+struct cell *pool_take(struct pool *p)
+{
+	struct cell *best = NULL;
+
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (c->state == CELL_READY && !p->taken[i] && (!best || c->id < best->id))
+			best = c;
+	}
+	if (best)
+		p->taken[slot_of(p, best)] = true;
+	return best;
+}
+
+void pool_give_back(struct pool *p, struct cell *c)
+{
+	p->taken[slot_of(p, c)] = false;
+	end_cell(p, c);
+	look_dying(p, c);
+}
+
+/* ---- Zygotes ---- */
+
+/* Fork from the current zygote, if it can. */
+static int fork_main(void *ctx, struct cell *c, int channel_fd)
+{
+	struct pool *p = ctx;
+
+	c->generation = p->zygote.generation;
+	return zygote_fork(&p->zygote, c, channel_fd, p->rehearse);
+}
+
+void pool_open(
+	struct pool *p, const struct settings *settings, struct cell_factory *factory, bool warm)
+{
+	memset(p, 0, sizeof(*p));
+	p->settings = settings;
+	p->factory = factory;
+	p->warm = warm;
+	p->next_id = 1;
+	p->rehearse = true;
+	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
+	zygote_clear(&p->zygote);
+	zygote_clear(&p->next);
+	for (unsigned i = 0; i < POOL_STRAYS_MAX; i++)
+		process_clear(&p->strays[i]);
+	if (warm) {
+		factory->fork_main = fork_main;
+		factory->fork_ctx = p;
+	}
+}
+
+static struct cell *by_id(struct pool *p, uint64_t id)
+{
+	for (unsigned i = 0; i < p->high; i++) {
+		if (p->cells[i].id == id && !is_free(&p->cells[i]))
+			return &p->cells[i];
+	}
+	return NULL;
+}
+
+/* A child whose cell is gone: it meets a closed channel and ends; it only has to be reaped. */
+static void keep_stray(struct pool *p, pid_t pid, int pidfd)
+{
+	struct process s = { .pid = pid, .pidfd = pidfd, .release_fd = -1 };
+
+	process_kill(&s);
+	for (unsigned i = 0; i < POOL_STRAYS_MAX; i++) {
+		if (p->strays[i].pid == 0) {
+			p->strays[i] = s;
+			return;
+		}
+	}
+	log_err("stray", "pid=%d why=\"too many to remember\"", (int)pid);
+	process_close(&s);
+}
+
+static void reap_strays(struct pool *p)
+{
+	struct rusage usage;
+	int status;
+
+	for (unsigned i = 0; i < POOL_STRAYS_MAX; i++) {
+		if (p->strays[i].pid > 0 && process_reap(&p->strays[i], &status, &usage) != 0)
+			process_close(&p->strays[i]);
+	}
+}
+
+static void on_forked(struct pool *p, struct msg *m)
+{
+	struct cell *c = by_id(p, m->as.FORKED.cell);
+	int pidfd = take_fd(&m->fds[0]);
+
+	if (!process_is(m->as.FORKED.pid, pidfd)) {
+		log_err("forked", "why=\"the pidfd is not the child's\"");
+		drop_fd(&pidfd);
+		return;
+	}
+	if (!c || c->main.pid > 0) {
+		keep_stray(p, m->as.FORKED.pid, pidfd);
+		return;
+	}
+	if (cell_forked(c, p->factory, m->as.FORKED.pid, pidfd) < 0)
+		build_failed(p, c);
+	else if (c->state == CELL_DYING)
+		pool_watch(p, c, pidfd, EPOLLIN);
+}
+
+/* Cells that wait for a zygote which is gone, or which could not fork: start them cold. */
+static void go_cold(struct pool *p, struct cell *c)
+{
+	if (cell_unforked(c, p->factory) < 0)
+		build_failed(p, c);
+	else
+		pool_watch(p, c, c->main_channel, EPOLLIN);
+}
+
+static void all_go_cold(struct pool *p, uint64_t generation)
+{
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (c->state == CELL_ENTERING && c->warm && c->main.pid == 0 &&
+			c->generation == generation)
+			go_cold(p, c);
+	}
+}
+
+static void zygote_lost(struct pool *p, struct zygote *z)
+{
+	uint64_t generation = z->generation;
+
+	log_err("zygote_lost", "generation=%lu why=%s retry_ms=%lu", (unsigned long)generation,
+		LQ(z->fault.text), (unsigned long)(p->zygote_wait_ns / NS_PER_MS));
+	pool_unwatch(p, z->channel_fd);
+	zygote_end(z);
+	p->zygote_retry_ns = clock_ns() + p->zygote_wait_ns;
+	p->zygote_wait_ns *= 2;
+	if (p->zygote_wait_ns > ZYGOTE_WAIT_MAX_NS)
+		p->zygote_wait_ns = ZYGOTE_WAIT_MAX_NS;
+	all_go_cold(p, generation);
+}
+
+/* The successor is warm: from now on it forks. */
+static void promote(struct pool *p)
+{
+	uint64_t old = p->zygote.generation;
+	bool had = p->zygote.state != ZYGOTE_ABSENT;
+
+	if (had) {
+		pool_unwatch(p, p->zygote.channel_fd);
+		zygote_end(&p->zygote);
+	}
+	pool_unwatch(p, p->next.channel_fd);
+	p->zygote = p->next;
+	zygote_clear(&p->next);
+	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
+	watch(p, p->zygote_token, p->zygote.channel_fd, EPOLLIN);
+	if (had)
+		all_go_cold(p, old);
+}
+
+void pool_look_zygote(struct pool *p, unsigned which)
+{
+	struct zygote *z = which == 0 ? &p->zygote : &p->next;
+	static struct msg m;
+
+	while (z->state != ZYGOTE_ABSENT) {
+		int r = zygote_hear(z, &m);
+
+		if (r == 0)
+			return;
+		if (r < 0) {
+			zygote_lost(p, z);
+			return;
+		}
+		if (m.type == MSG_WARM) {
+			promote(p);
+			return;
+		}
+		if (m.type == MSG_FORKED) {
+			on_forked(p, &m);
+		} else {
+			/* The answers come in order: this one is for the oldest that waits. */
+			log_warn("unforked", "why=%s", LQ(m.as.UNFORKED.fault.text));
+			all_go_cold(p, z->generation);
+		}
+		msg_done(&m);
+	}
+}
+
+static bool zygote_is_worn(const struct pool *p, uint64_t now)
+{
+	const struct zygote *z = &p->zygote;
+
+	return z->state == ZYGOTE_WARM &&
+	       (z->forks >= p->settings->zygote_max_forks ||
+		       now - z->started_ns >= p->settings->zygote_max_age_us * NS_PER_US);
+}
+
+static void tick_zygotes(struct pool *p, uint64_t now)
+{
+	struct fault f = { 0 };
+	bool wanted;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct zygote *z = i == 0 ? &p->zygote : &p->next;
+
+		if (zygote_is_late(z, now)) {
+			(void)fault_say(&z->fault, -ETIMEDOUT, "zygote: no answer in time");
+			zygote_lost(p, z);
+		}
+	}
+	wanted = p->warm && p->next.state == ZYGOTE_ABSENT && now >= p->zygote_retry_ns &&
+		 (p->zygote.state == ZYGOTE_ABSENT || zygote_is_worn(p, now));
+	if (!wanted)
+		return;
+	if (zygote_start(&p->next, p->factory, ++p->generations, &f) < 0)
+		zygote_lost(p, &p->next);
+	else
+		watch(p, p->zygote_token + 1, p->next.channel_fd, EPOLLIN);
+}
+
+/* ---- The clock ---- */
+
+static bool is_stale(const struct pool *p, const struct cell *c, uint64_t now)
+{
+	if (now - c->created_ns >= p->settings->cell_max_age_us * NS_PER_US)
+		return true;
+	/* Made before the zygote was warm, or by one that was replaced. */
+	return p->zygote.state == ZYGOTE_WARM && c->generation != p->zygote.generation;
+}
+
+/* One at a time, so that the pool never runs dry by replacing itself. */
+static void replace_stale(struct pool *p, uint64_t now)
+{
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (c->state == CELL_READY && !p->taken[i] && is_stale(p, c, now)) {
+			end_cell(p, c);
+			return;
+		}
+	}
+}
+
+static unsigned count(const struct pool *p, bool (*is)(const struct cell *c))
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++)
+		n += is(&p->cells[i]);
+	return n;
+}
+
+static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint64_t now)
+{
+	unsigned building = count(p, is_building), ready = pool_ready(p);
+	unsigned target = p->settings->pool_size;
+
+	/* A queue is served faster by cells that are prepared less. */
+	p->rehearse = waiting == 0;
+	while (building < waiting && building < p->settings->max_builds &&
+		(p->failures == 0 || now >= p->refill_ns)) {
+		begin(p);
+		building++;
+	}
+	/* Nothing is kept ahead before the zygote is there, if there is to be one. */
+	if (p->warm && p->zygote.state != ZYGOTE_WARM && p->failures == 0 &&
+		p->zygote.fault.code == 0 && p->next.fault.code == 0)
+		return;
+	(void)running;
+	if (building == 0 && ready < target && now >= p->refill_ns)
+		begin(p);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
+{
+	uint64_t now = clock_ns(), next = UINT64_MAX;
+
+	reap_strays(p);
+	tick_zygotes(p, now);
+	for (unsigned i = 0; i < p->high; i++) {
+		if (p->cells[i].state == CELL_DYING && !p->taken[i])
+			look_dying(p, &p->cells[i]);
+		if (p->cells[i].state == CELL_DYING && !p->taken[i])
+			next = earlier(next, now + REMOVE_RETRY_NS);
+	}
+	replace_stale(p, now);
+	make_cells(p, waiting, running, now);
+
+	if (p->zygote.state != ZYGOTE_ABSENT)
+		next = earlier(next, p->zygote.deadline_ns);
+	if (p->next.state != ZYGOTE_ABSENT)
+		next = earlier(next, p->next.deadline_ns);
+	if (p->warm && p->zygote.state == ZYGOTE_ABSENT && p->next.state == ZYGOTE_ABSENT)
+		next = earlier(next, p->zygote_retry_ns);
+	if (pool_ready(p) < p->settings->pool_size || waiting > 0)
+		next = earlier(next, p->refill_ns > now ? p->refill_ns : now + NS_PER_S);
+	/* Ages are looked at once a second: they are minutes. */
+	return earlier(next, now + NS_PER_S);
+}
+
+void pool_close(struct pool *p)
+{
+	p->warm = false;
+	p->factory->fork_main = NULL;
+	if (p->zygote.state != ZYGOTE_ABSENT)
+		zygote_end(&p->zygote);
+	if (p->next.state != ZYGOTE_ABSENT)
+		zygote_end(&p->next);
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (!p->taken[i] && !is_free(c) && c->state != CELL_DYING)
+			end_cell(p, c);
+	}
+}
+
+static bool is_alive(const struct cell *c)
+{
+	return !is_free(c);
+}
+
+unsigned pool_alive(const struct pool *p)
+{
+	return count(p, is_alive);
+}
+
+unsigned pool_ready(const struct pool *p)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++)
+		n += p->cells[i].state == CELL_READY && !p->taken[i];
+	return n;
+}
