@@ -78,7 +78,8 @@ struct gbx_options {
 				"": none */
 	const char *const *settings; /* "key=value", "GLOVEBOX_KEY=value" or "--key=value",
 				ended by NULL; later ones win, and all go before the file */
-	int log_fd;                  /* 0: the child logs to this process's stderr */
+	int log_fd;                  /* 0: the child logs to this process's stderr; only
+				errors, unless a setting says log-level=LEVEL */
 };
 
 /* One stream of output, `bytes` being what was kept of it: when `dropped` is not 0, the

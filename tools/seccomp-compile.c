@@ -374,6 +374,8 @@ static unsigned emit(struct program *g, unsigned code, uint32_t k, unsigned jt, 
 		(void)fputs("seccomp-compile: more instructions than the kernel takes\n", stderr);
 		exit(EXIT_FAILURE);
 	}
+	if (jt > UINT8_MAX || jf > UINT8_MAX)
+		abort(); /* within_reach() is wrong */
 	g->reversed[g->count++] = (struct sock_filter){
 		.code = (uint16_t)code, .jt = (uint8_t)jt, .jf = (uint8_t)jf, .k = k
 	};

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from harness import census
-from harness.poll import wait_for
+from harness.poll import PATIENCE, wait_for
 from harness.reply import Reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +23,7 @@ CANARY = "canary-5f1d7c-of-the-service"
 LISTENING = re.compile(r"^Glovebox is listening on (\S+)")
 # What an answer may take beyond the run's own limit: set-up, teardown of a cell that
 # filled its memory, and two busy cores.
-GRACE_S = 20.0
+GRACE_S = 20.0 * PATIENCE
 
 _bases = itertools.count(100_000_000 + (os.getpid() % 2_000) * 28 * census.UID_RANGE,
                          census.UID_RANGE)
@@ -115,7 +115,7 @@ class Server:
             self.groups.update(census.instance_groups(self.pid))
             self.process.send_signal(sig)
         try:
-            return self.process.wait(timeout=60)
+            return self.process.wait(timeout=60 * PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -186,7 +186,7 @@ class Server:
 
     def execute(self, code, **fields):
         """Run it; the parsed and checked 200 reply."""
-        answer = self.post({"code": code, **fields}, timeout=fields.get("timeout_seconds", 3) + 60)
+        answer = self.post({"code": code, **fields}, timeout=fields.get("timeout_seconds", 3) + 60 * PATIENCE)
         assert answer.status == 200, answer
         reply = Reply(answer.json(), answer.wall_s).check()
         bound = reply["limits"]["timeout_seconds"] + GRACE_S
