@@ -97,13 +97,36 @@ static void put_health_warnings(struct writer *w, const struct msg_hello *h)
 	writer_close(w);
 }
 
+static void put_pool(struct writer *w, const struct api_health *h)
+{
+	static const char *const words[WARM_STATE_MAX] = { "off", "starting", "on", "lost" };
+	const struct msg_health *m = h->health;
+	uint32_t warm = m && m->warm < WARM_STATE_MAX ? m->warm : WARM_OFF;
+
+	writer_u64(w, "ready_cells", m ? m->pool_ready : 0);
+	writer_u64(w, "pool_size", h->hello->settings.pool_size);
+	writer_string(w, "warm", words[warm]);
+	writer_u64(w, "generation", m ? m->generation : 0);
+	if (warm == WARM_LOST)
+		writer_string(w, "warm_why", m->warm_why.text);
+	else
+		writer_null(w, "warm_why");
+}
+
+static const char *health_status(const struct api_health *h, bool ready)
+{
+	if (!ready)
+		return "unavailable";
+	return h->health->warm == WARM_LOST ? "degraded" : "ok";
+}
+
 char *api_health_json(const struct api_health *h, size_t *ret_len)
 {
 	struct writer w CLEANUP(writer_drop) = { 0 };
 	bool ready = api_health_ready(h);
 
 	writer_object(&w, NULL);
-	writer_string(&w, "status", ready ? "ok" : "unavailable");
+	writer_string(&w, "status", health_status(h, ready));
 	writer_bool(&w, "ready", ready);
 	if (ready)
 		writer_null(&w, "why");
@@ -117,6 +140,7 @@ char *api_health_json(const struct api_health *h, size_t *ret_len)
 	writer_u64(&w, "running", h->running);
 	writer_u64(&w, "queued", h->queued);
 	writer_u64(&w, "slots", h->hello->settings.max_runs);
+	put_pool(&w, h);
 	writer_close(&w);
 	return writer_take(&w, ret_len);
 }

@@ -79,7 +79,7 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_ISOLATION, REPLY_STRING, "cgroup",
 		"Version of the control group that bounds memory.", "\"v2\"", 0 },
 
-	{ REPLY_HEALTH, REPLY_STRING, "status", "`ok` or `unavailable`.", "\"ok\"", 0 },
+	{ REPLY_HEALTH, REPLY_STRING, "status", "`ok`, `degraded` (it answers, but without a warm interpreter) or `unavailable`.", "\"ok\"", 0 },
 	{ REPLY_HEALTH, REPLY_BOOLEAN, "ready", "Whether a run would start now.", "true", 0 },
 	{ REPLY_HEALTH, REPLY_STRING_OR_NULL, "why", "Why it is not ready.", "null", 0 },
 	{ REPLY_HEALTH, REPLY_STRING, "version", "Version of the server.", "\"0.1.0\"", 0 },
@@ -93,6 +93,15 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_HEALTH, REPLY_INTEGER, "running", "Runs under way.", "0", 0 },
 	{ REPLY_HEALTH, REPLY_INTEGER, "queued", "Requests that wait for their turn.", "0", 0 },
 	{ REPLY_HEALTH, REPLY_INTEGER, "slots", "Runs that may be under way at one time.", "4", 0 },
+	{ REPLY_HEALTH, REPLY_INTEGER, "ready_cells", "Cells that wait for a program.", "8", 0 },
+	{ REPLY_HEALTH, REPLY_INTEGER, "pool_size", "Ready cells that are kept ahead.", "8", 0 },
+	{ REPLY_HEALTH, REPLY_STRING, "warm",
+		"How interpreters are started: `on`, forked from a warm one; `starting`, cold until "
+		"that is there; `lost`, cold because it is not; `off`, cold as configured.",
+		"\"on\"", 0 },
+	{ REPLY_HEALTH, REPLY_INTEGER, "generation", "Number of the warm interpreter; 0: none.",
+		"1", 0 },
+	{ REPLY_HEALTH, REPLY_STRING_OR_NULL, "warm_why", "Why `warm` is `lost`.", "null", 0 },
 
 	{ REPLY_FIXED, REPLY_INTEGER, "code_bytes", "Largest program.", "2097152", 0 },
 	{ REPLY_FIXED, REPLY_INTEGER, "body_bytes", "Largest request body.", "4194304", 0 },

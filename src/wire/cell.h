@@ -66,7 +66,7 @@ struct msg_broken {
 /* The zygote has imported what its manifest says and can fork. */
 struct msg_warm {
 	uint64_t generation; /* as the supervisor numbered it */
-	uint32_t modules; /* how many are loaded */
+	uint32_t modules;    /* how many are loaded */
 	uint32_t reserved;
 	char version[RUNTIME_NAME_MAX]; /* "3.11.2" */
 };

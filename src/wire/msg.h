@@ -35,11 +35,24 @@ struct msg_hello {
 	uint32_t port; /* the port that is really served; 0 for a Unix socket or none */
 };
 
+/* How the programs' interpreters are started. */
+enum warm_state {
+	WARM_OFF,      /* each from cold, as was asked for */
+	WARM_STARTING, /* from cold until the zygote is there */
+	WARM_ON,       /* forked from a zygote */
+	WARM_LOST,     /* from cold, because there is no zygote: degraded */
+	WARM_STATE_MAX
+};
+
 /* What the supervisor can do now. Sent after HELLO and whenever it changes. */
 struct msg_health {
 	uint32_t ready; /* 1: SUBMIT is welcome */
 	uint32_t running;
-	struct fault why; /* when not ready */
+	uint32_t pool_ready;   /* parked cells */
+	uint32_t warm;         /* enum warm_state */
+	uint64_t generation;   /* of the zygote that forks now; 0: none */
+	struct fault warm_why; /* when WARM_LOST */
+	struct fault why;      /* when not ready */
 };
 
 /* Run this. fds: code (sealed memfd), stdin (read end), stdout, stderr (write ends of

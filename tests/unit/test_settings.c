@@ -23,6 +23,10 @@ static struct settings good(void)
 	s.uid_base = 2000000;
 	s.max_runs = 4;
 	s.max_queue = 64;
+	s.pool_size = 8;
+	s.max_builds = 2;
+	s.cell_max_age_us = s.zygote_max_age_us = 600000000;
+	s.zygote_max_forks = 2000;
 	s.def = def;
 	s.max = max;
 	s.output_bytes = 1 << 20;
@@ -74,6 +78,12 @@ static void every_number_has_a_range(void **state)
 	REFUSE("uid-base", s.uid_base = UINT32_MAX);
 	REFUSE("max-runs", s.max_runs = 121);
 	REFUSE("max-queue", s.max_queue = 4097);
+	REFUSE("pool-size", s.pool_size = 401);
+	REFUSE("max-builds", s.max_builds = 0);
+	REFUSE("cell-max-age", s.cell_max_age_us = 0);
+	REFUSE("cold", s.cold = 2);
+	REFUSE("zygote-max-forks", s.zygote_max_forks = 0);
+	REFUSE("zygote-max-age", s.zygote_max_age_us = 0);
 	REFUSE("timeout", s.def.timeout_us = 0);
 	REFUSE("memory", s.def.memory_bytes = LIMIT_MEMORY_MIN_BYTES - 1);
 	REFUSE("cpu", s.def.cpu_milli = LIMIT_CPU_MIN_MILLI - 1);

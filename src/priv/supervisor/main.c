@@ -67,6 +67,8 @@ static struct {
 	struct board board;
 	struct front front;
 	struct msg_hello hello;
+	struct msg_health told; /* what the client heard last, and when */
+	uint64_t told_ns;
 	int epoll_fd, signal_fd;
 	bool server; /* false: one library client, and the end with it */
 	bool draining, stopped;
@@ -102,12 +104,52 @@ static int open_loop(struct fault *f)
 	return 0;
 }
 
+#define HEALTH_NS (50 * NS_PER_MS) /* at most so often, when only the pool has changed */
+
+static void fill_health(struct msg_health *m)
+{
+	const struct pool *p = &sv.pool;
+	const struct zygote *z = &p->zygote;
+
+	m->running = board_busy(&sv.board);
+	m->pool_ready = pool_ready(p);
+	m->generation = z->state == ZYGOTE_WARM ? z->generation : 0;
+	if (!p->warm)
+		m->warm = WARM_OFF;
+	else if (z->state == ZYGOTE_WARM)
+		m->warm = WARM_ON;
+	else
+		m->warm = p->lost.code ? WARM_LOST : WARM_STARTING;
+	m->warm_why = p->lost;
+}
+
 static void send_health(bool ready, const struct fault *why)
 {
-	struct msg_health m = { .ready = ready, .running = board_busy(&sv.board), .why = *why };
+	struct msg_health m = { .ready = ready, .why = *why };
 
+	fill_health(&m);
 	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_HEALTH, &m, NULL) < 0)
 		log_warn("health_lost", "ready=%d", ready);
+	sv.told = m;
+	sv.told_ns = clock_ns();
+}
+
+/* Tell the front what has become of the pool, now and then. */
+static uint64_t tell_pool(uint64_t now)
+{
+	const struct fault none = { 0 };
+	struct msg_health m = { .ready = 0 };
+
+	if (!sv.server || sv.draining || sv.board.client_fd < 0)
+		return UINT64_MAX;
+	fill_health(&m);
+	if (m.pool_ready == sv.told.pool_ready && m.warm == sv.told.warm &&
+		m.generation == sv.told.generation)
+		return UINT64_MAX;
+	if (now - sv.told_ns < HEALTH_NS)
+		return sv.told_ns + HEALTH_NS;
+	send_health(true, &none);
+	return UINT64_MAX;
 }
 
 static int greet(struct fault *f)
@@ -302,8 +344,11 @@ static void on_event(const struct epoll_event *ev)
 
 static uint64_t tick(void)
 {
-	uint64_t next = board_tick(&sv.board), now = clock_ns();
+	uint64_t next = board_tick(&sv.board), now = clock_ns(), tell = tell_pool(now);
 	struct fault f = { 0 };
+
+	if (tell < next)
+		next = tell;
 
 	if (sv.draining && !sv.stopped) {
 		if (now >= sv.drain_deadline_ns)

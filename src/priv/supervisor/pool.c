@@ -303,6 +303,7 @@ static void zygote_lost(struct pool *p, struct zygote *z)
 
 	log_err("zygote_lost", "generation=%lu why=%s retry_ms=%lu", (unsigned long)generation,
 		LQ(z->fault.text), (unsigned long)(p->zygote_wait_ns / NS_PER_MS));
+	p->lost = z->fault;
 	pool_unwatch(p, z->channel_fd);
 	zygote_end(z);
 	p->zygote_retry_ns = clock_ns() + p->zygote_wait_ns;
@@ -326,6 +327,7 @@ static void promote(struct pool *p)
 	p->zygote = p->next;
 	zygote_clear(&p->next);
 	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
+	p->lost = (struct fault){ 0 };
 	watch(p, p->zygote_token, p->zygote.channel_fd, EPOLLIN);
 	if (had)
 		all_go_cold(p, old);
@@ -437,8 +439,7 @@ static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint6
 		building++;
 	}
 	/* Nothing is kept ahead before the zygote is there, if there is to be one. */
-	if (p->warm && p->zygote.state != ZYGOTE_WARM && p->failures == 0 &&
-		p->zygote.fault.code == 0 && p->next.fault.code == 0)
+	if (p->warm && p->zygote.state != ZYGOTE_WARM && p->lost.code == 0)
 		return;
 	(void)running;
 	if (building == 0 && ready < target && now >= p->refill_ns)

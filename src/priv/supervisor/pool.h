@@ -29,6 +29,7 @@ struct pool {
 	bool rehearse;              /* forks asked for now prepare in full */
 	struct zygote zygote, next; /* the one that forks; its successor while it starts */
 	uint64_t generations;
+	struct fault lost; /* why there is no zygote, since when one was there or was tried */
 	uint64_t zygote_retry_ns, zygote_wait_ns; /* when to try again, and the back-off */
 	struct process strays[POOL_STRAYS_MAX];   /* forked for a cell that is gone */
 	int epoll_fd;
