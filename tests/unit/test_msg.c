@@ -31,9 +31,13 @@ static const struct {
 	{ MSG_START, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_start), 4 },
 	{ MSG_ENTERED, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_entered), 0 },
 	{ MSG_BROKEN, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_broken), 0 },
+	{ MSG_WARM, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_warm), 0 },
+	{ MSG_FORK, ROLE_SUPERVISOR, ROLE_ZYGOTE, sizeof(struct msg_fork), 3 },
+	{ MSG_FORKED, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_forked), 1 },
+	{ MSG_UNFORKED, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_broken), 0 },
 };
 
-#define ROLES (ROLE_BOX + 1)
+#define ROLES (ROLE_ZYGOTE + 1)
 
 static void table_names_every_message_once(void **state)
 {
