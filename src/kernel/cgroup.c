@@ -298,3 +298,8 @@ int cgroup_destroy(const struct cgroup_tree *t, struct cgroup *cg)
 	close_all(cg);
 	return 0;
 }
+
+void cgroup_close(struct cgroup *cg)
+{
+	close_all(cg);
+}

@@ -145,5 +145,8 @@ void cgroup_read_usage(const struct cgroup_tree *t, const struct cgroup *cg,
  * again later. Accepts a leaf that was never made (all -1). */
 int cgroup_destroy(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));
 
+/* Close what is open without removing anything; for a leaf that cannot be removed. */
+void cgroup_close(struct cgroup *cg) __attribute__((nonnull));
+
 /* A leaf that owns nothing, for a struct that may be destroyed before it was made. */
 void cgroup_clear(struct cgroup *cg) __attribute__((nonnull));

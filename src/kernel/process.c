@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/securebits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,6 +112,32 @@ static pid_t clone_in_pidns(const struct process_plan *plan, struct clone_args *
 	return pid;
 }
 
+/* The owner of a user namespace is the effective uid of whoever makes it. Without
+ * NO_SETUID_FIXUP the detour would cost the caller its capabilities. */
+static pid_t clone_as_owner(const struct process_plan *plan, struct clone_args *args)
+{
+	const uid_t keep = (uid_t)-1;
+	pid_t pid;
+	int r;
+
+	if (plan->owner_uid == 0)
+		return clone_in_pidns(plan, args);
+	r = sys.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+	if (r == 0)
+		r = sys.setresuid(keep, plan->owner_uid, keep);
+	if (r < 0)
+		return r;
+	pid = clone_in_pidns(plan, args);
+	if (pid == 0)
+		return 0;
+	r = sys.setresuid(keep, 0, keep);
+	if (r == 0)
+		r = sys.prctl(PR_SET_SECUREBITS, 0, 0, 0, 0);
+	if (r < 0)
+		abort(); /* half another user: this process must not go on */
+	return pid;
+}
+
 int process_spawn(const struct process_plan *plan, struct process *ret, struct fault *f)
 {
 	int pipe_fds[2] = { -1, -1 }, pidfd = -1, r;
@@ -128,7 +155,7 @@ int process_spawn(const struct process_plan *plan, struct process *ret, struct f
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)plan->cgroup_fd;
 	}
-	pid = clone_in_pidns(plan, &args);
+	pid = clone_as_owner(plan, &args);
 	if (pid == 0) {
 		(void)sys.close(pipe_fds[1]);
 		child(plan, pipe_fds[0]);

@@ -28,7 +28,10 @@ struct process_plan {
 	int pidns_of;    /* pidfd whose pid namespace the child is born into, -1: the caller's */
 	int cgroup_fd;   /* v2 group the child is born into, -1: the caller's */
 	int new_session; /* 1: away from the caller's terminal and its Ctrl-C */
-	int own_root;    /* 1: become uid and gid 0 of the new user namespace before exec */
+	/* With CLONE_NEWUSER: who owns the new user namespace, 0 for the caller. What the kernel
+	 * counts for each user (inotify instances, keys, pipes) is counted for the owner, too. */
+	uint32_t owner_uid;
+	int own_root; /* 1: become uid and gid 0 of the new user namespace before exec */
 };
 
 struct process {

@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/own.h"
 #include "kernel/mount.h"
 #include "kernel/sys.h"
@@ -121,6 +122,7 @@ static int spawn_box(struct cell *c, const struct cell_factory *factory, const c
 		.pidns_of = is_init ? -1 : c->init.pidfd,
 		.cgroup_fd = cgroup_clone_fd(is_init ? factory->inits : &c->leaf),
 		.own_root = is_init,
+		.owner_uid = is_init ? cell_root_uid(factory->uid_base, c->slot) : 0,
 	};
 	int r = open_channel(&ours, &theirs, f);
 
@@ -399,19 +401,20 @@ static int give_pipe(int fd, mode_t mode, uint32_t uid, struct fault *f)
 {
 	int r = sys.fchmod(fd, mode);
 
+	/* To the cell's root and the program's group: the owner could change the mode. */
 	if (r == 0)
-		r = sys.fchown(fd, uid, uid);
+		r = sys.fchown(fd, uid - 1, uid);
 	return r < 0 ? fault_set(f, r, "give the pipe to the program's user") : 0;
 }
 
 static int give_pipes(const int *fds, uint32_t uid, struct fault *f)
 {
-	int r = give_pipe(fds[1], 0400, uid, f);
+	int r = give_pipe(fds[1], 0040, uid, f);
 
 	if (r == 0)
-		r = give_pipe(fds[2], 0200, uid, f);
+		r = give_pipe(fds[2], 0020, uid, f);
 	if (r == 0)
-		r = give_pipe(fds[3], 0200, uid, f);
+		r = give_pipe(fds[3], 0020, uid, f);
 	return r;
 }
 
@@ -513,7 +516,7 @@ void cell_usage(const struct cell *c, const struct cell_factory *factory, struct
 bool cell_remove(struct cell *c, const struct cell_factory *factory)
 {
 	struct rusage usage;
-	int status;
+	int status, r;
 
 	CHECK(c->state == CELL_DYING);
 	if (c->init.pid > 0) {
@@ -525,8 +528,12 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 	/* The pages of the writable mounts stay charged as long as the mounts live. */
 	for (unsigned i = 0; i < CELL_SCRATCH_MAX; i++)
 		drop_fd(&c->scratch_fd[i]);
-	if (cgroup_destroy(factory->tree, &c->leaf) == -EBUSY)
+	r = cgroup_destroy(factory->tree, &c->leaf);
+	if (r == -EBUSY)
 		return false;
+	if (r < 0)
+		log_warn("cgroup_left", "cell=%s why=\"%s\"", c->leaf.name, strerrordesc_np(-r));
+	cgroup_close(&c->leaf);
 	process_close(&c->init);
 	process_close(&c->main);
 	enter_state(c, CELL_GONE);

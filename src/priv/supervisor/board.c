@@ -57,7 +57,12 @@ static void step(struct board *b, struct job *j, enum job_event ev)
 		j->retry_ns = j->killed_ns + KILL_RETRY_NS;
 		close_fds(j);
 		if (j->cell) {
+			/* Read once more: a v1 event is used up by reading, and an unread one
+			 * would wake us for ever. */
+			j->oom |= cgroup_oom_happened(b->pool->factory->tree, &j->cell->leaf);
+			pool_unwatch(b->pool, j->cell->leaf.oom_fd);
 			pool_unwatch(b->pool, j->cell->main_channel);
+			pool_watch(b->pool, j->cell, j->cell->leaf.events_fd, EPOLLPRI);
 			cell_kill(j->cell);
 		}
 	}
@@ -72,8 +77,10 @@ static void send_refused(struct board *b, uint64_t run, bool retry, const struct
 {
 	struct msg_refused m = { .run = run, .retry = retry, .fault = *f };
 
+	/* A client that does not read while it asks has broken the order of things: it is
+	 * dropped, rather than left to wait for an answer that could not be sent. */
 	if (b->client_fd >= 0 && channel_send(b->client_fd, MSG_REFUSED, &m, NULL) < 0)
-		log_err("answer_lost", "run=%lu", (unsigned long)run);
+		b->client_broken = true;
 }
 
 static struct job *free_slot(struct board *b)
@@ -220,6 +227,13 @@ static void fill_result(const struct board *b, struct job *j, enum run_cause cau
 	r->major_faults = (uint64_t)j->cell->main_usage.ru_majflt - j->cell->base_major_faults;
 }
 
+/* What may be there again in a moment, so that the caller should try again. */
+static bool is_shortage(int code)
+{
+	return code == -EAGAIN || code == -ENOMEM || code == -EMFILE || code == -ENFILE ||
+	       code == -ENOSPC || code == -ETIMEDOUT;
+}
+
 static void answer(struct board *b, struct job *j)
 {
 	struct evidence e = {
@@ -245,7 +259,7 @@ static void answer(struct board *b, struct job *j)
 		(void)fault_say(&j->fault, -EIO, "the cell did not come to stand (%s)",
 			job_event_name(j->ended_by));
 	log_err("run_failed", "run=%lu why=%s", (unsigned long)j->submit.run, LQ(j->fault.text));
-	send_refused(b, j->submit.run, false, &j->fault);
+	send_refused(b, j->submit.run, is_shortage(j->fault.code), &j->fault);
 }
 
 static void try_send(struct board *b, struct job *j)

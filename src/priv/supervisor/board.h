@@ -37,6 +37,7 @@ struct board {
 	const struct settings *settings;
 	struct pool *pool;
 	int client_fd;                   /* -1: nobody to answer */
+	bool client_broken;              /* it does not take its answers: drop it */
 	struct job *driver[LEASE_CELLS]; /* who drives the pool's cell in that slot */
 };
 

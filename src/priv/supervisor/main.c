@@ -376,6 +376,11 @@ static void turn(uint64_t until_ns)
 
 	for (int i = 0; i < n; i++)
 		on_event(&ev[i]);
+	if (sv.board.client_broken) {
+		sv.board.client_broken = false;
+		if (sv.board.client_fd >= 0)
+			client_gone("it does not take its answers");
+	}
 }
 
 static void serve(void)

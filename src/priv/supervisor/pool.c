@@ -75,8 +75,8 @@ static uint32_t oom_events(const struct cgroup_tree *t)
 void pool_watch_run(struct pool *p, const struct cell *c)
 {
 	pool_watch(p, c, c->main.pidfd, EPOLLIN);
-	pool_watch(p, c, c->leaf.events_fd, EPOLLPRI);
 	pool_watch(p, c, c->leaf.oom_fd, oom_events(p->factory->tree));
+	/* cgroup.events is watched from the kill on: until then its news is of no use. */
 }
 
 /* ---- Cells ---- */
@@ -85,6 +85,7 @@ static void end_cell(struct pool *p, struct cell *c)
 {
 	pool_unwatch(p, c->main_channel);
 	pool_unwatch(p, c->init_channel);
+	pool_unwatch(p, c->leaf.oom_fd);
 	cell_kill(c);
 	/* init's death is what cell_remove() waits for. */
 	pool_watch(p, c, c->init.pidfd, EPOLLIN);
