@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 comma  := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check check-asan check-clang check-escape check-e2e install \
+.PHONY: help build run test check check-asan check-clang check-escape check-e2e bench install \
 	uninstall clean format hooks spec compdb setup setup-test build-tests
 
 help: ## list these targets
@@ -57,6 +57,10 @@ check-asan: setup-test build-asan/build.ninja ## unit tests under AddressSanitiz
 check-clang: setup-test build-clang/build.ninja ## build with clang; unit tests
 	@ninja -C build-clang --quiet
 	@tools/run-tests --build build-clang unit
+
+bench: build ## measure beside bare Python and the sandboxes found here, 5 minutes (root; ARGS=--quick: 20 s)
+	@ninja -C build --quiet tests/bench/bench-client
+	@tests/bench/bench $(ARGS)
 
 install: build/build.ninja ## install below PREFIX (default /usr/local), DESTDIR before it
 	@meson configure build -Dprefix=$(PREFIX)

@@ -7,11 +7,15 @@
  *          everything (enter/steps.c), waits for its work and becomes the program by
  *          execve().
  *
- * Both speak to the supervisor over descriptor 3, and to nobody else. A failure is one
+ *   zygote builds the same view for an interpreter that forks into cells (zygote/steps.c),
+ *          and becomes it by execve().
+ *
+ * All speak to the supervisor over descriptor 3, and to nobody else. A failure is one
  * BROKEN message; then the process ends and the supervisor kills the cell.
  */
 #include "box/enter/enter.h"
 #include "box/init/init.h"
+#include "box/zygote/zygote.h"
 
 #include <string.h>
 
@@ -21,5 +25,7 @@ int main(int argc, char **argv)
 		return box_init();
 	if (argc == 2 && strcmp(argv[1], "enter") == 0)
 		return box_enter();
+	if (argc == 2 && strcmp(argv[1], "zygote") == 0)
+		return box_zygote();
 	return 2;
 }

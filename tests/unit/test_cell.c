@@ -37,6 +37,7 @@ extern const unsigned char box_flaky_start[], box_flaky_end[];
 static struct {
 	struct lease lease;
 	struct cgroup_tree tree;
+	struct cgroup inits;
 	struct view view;
 	struct cell_factory factory;
 } host;
@@ -173,7 +174,7 @@ static void try_cell(void)
 	unsigned before = count_entries("/proc/self/fd");
 	struct fault f = { 0 };
 	struct cell c = { .state = CELL_NONE };
-	int r = cell_create(&c, &host.factory, 0, 7, 1 << 20, &f);
+	int r = cell_create(&c, &host.factory, 0, 7, &f);
 
 	if (r == 0)
 		r = build(&c);
@@ -249,6 +250,8 @@ static void expect_a_good_cell(const char *after, unsigned n)
 		fail_msg("the cell after %s %u: %s", after, n, report->fault);
 }
 
+static const struct cgroup_limits inits_limits = { 64 << 20, 1000, 64 };
+
 static int set_up(void **state)
 {
 	struct fault f = { 0 };
@@ -261,12 +264,15 @@ static int set_up(void **state)
 	host.factory.box_image_fd = -1;
 	if (lease_take(&host.lease, &f) < 0 ||
 		cgroup_tree_open(&host.tree, host.lease.number, "", &f) < 0 ||
+		cgroup_create(&host.tree, "inits", &inits_limits, &host.inits, &f) < 0 ||
 		mount_make_private(&f) < 0 || view_open(&host.view, &runtime, &f) < 0) {
 		print_error("%s\n", f.text);
 		return -1;
 	}
 	host.factory = (struct cell_factory){
 		.tree = &host.tree,
+		.inits = &host.inits,
+		.usual = { 10000000, 64 << 20, 0, 1000, 8 },
 		.view = &host.view,
 		.runtime = &runtime,
 		.box_image_fd = -1,
@@ -280,6 +286,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
+	(void)cgroup_destroy(&host.tree, &host.inits);
 	cgroup_tree_close(&host.tree);
 	lease_release(&host.lease);
 	return 0;

@@ -2,7 +2,7 @@
  *
  *   runs in    born into the cell's pid namespace and cgroup, as host root; joins the
  *              other namespaces and drops everything by itself
- *   blocks     parked on its channel until START, fully locked down but for seccomp
+ *   blocks     parked on its channel until START, fully locked down
  */
 #pragma once
 

@@ -6,6 +6,8 @@
 #include "box/box.h"
 #include "kernel/caps.h"
 #include "kernel/landlock.h"
+#include "kernel/seccomp.h"
+#include "kernel/signals.h"
 #include "kernel/speculation.h"
 #include "kernel/sys.h"
 #include "wire/layer.h"
@@ -49,18 +51,10 @@ static int step_join(struct enter_state *s, struct fault *f)
 	return r < 0 ? fault_set(f, r, "setns") : 0;
 }
 
-/* A clean slate: CLONE_CLEAR_SIGHAND leaves ignored signals ignored, and exec keeps them. */
 static int step_signals(struct enter_state *s, struct fault *f)
 {
-	sigset_t none;
-
 	(void)s;
-	for (int sig = 1; sig < NSIG; sig++) {
-		if (sig != SIGKILL && sig != SIGSTOP)
-			(void)signal(sig, SIG_DFL); /* the C library keeps two for itself */
-	}
-	(void)sigemptyset(&none);
-	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? fault_set(f, -errno, "unblock") : 0;
+	return signals_reset(f);
 }
 
 static int step_session(struct enter_state *s, struct fault *f)
@@ -115,14 +109,19 @@ static int lower(int resource, rlim_t value, const char *name, struct fault *f)
 	return r < 0 ? fault_set(f, r, "rlimit %s", name) : 0;
 }
 
-static int step_rlimits(struct enter_state *s, struct fault *f)
+int enter_lower_limits(struct fault *f)
 {
 	int r = 0;
 
-	(void)s;
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(rlimits); i++)
 		r = lower(rlimits[i].resource, rlimits[i].value, rlimits[i].name, f);
 	return r;
+}
+
+static int step_rlimits(struct enter_state *s, struct fault *f)
+{
+	(void)s;
+	return enter_lower_limits(f);
 }
 
 static int step_kernel_state(struct enter_state *s, struct fault *f)
@@ -174,8 +173,27 @@ static int step_landlock(struct enter_state *s, struct fault *f)
 	return r;
 }
 
+static int step_dumpable(struct enter_state *s, struct fault *f)
+{
+	/* The change of credentials made /proc/self root's. An exec gives it back to the
+	 * program; a zygote's child makes none. Its memory holds no secret by now. */
+	int r = sys.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+
+	(void)s;
+	return r < 0 ? fault_set(f, r, "prctl") : 0;
+}
+
+static int step_seccomp(struct enter_state *s, struct fault *f)
+{
+	(void)s;
+	return seccomp_install(SECCOMP_PROGRAM, f);
+}
+
 /* The order is the security argument. */
-const struct enter_step enter_steps[] = {
+static const struct {
+	const char *name;
+	int (*run)(struct enter_state *s, struct fault *f);
+} steps[] = {
 	{ "parent death", step_parent_death },
 	{ "plan", step_plan }, /* waits: the cgroups are joined by then */
 	{ "join", step_join }, /* from host root into the cell, at once */
@@ -188,5 +206,15 @@ const struct enter_step enter_steps[] = {
 	{ "clear capabilities", step_caps_clear }, { "no new privileges", step_no_new_privs },
 	{ "landlock", step_landlock }, /* after all mounts, and it needs no_new_privs */
 	{ "parent death again", step_parent_death }, /* the change of uid cleared it */
+	{ "dumpable", step_dumpable }, { "seccomp", step_seccomp }, /* last: denies the others */
 };
-const unsigned enter_steps_count = ARRAY_LEN(enter_steps);
+
+int enter_run(struct enter_state *s, struct fault *f)
+{
+	s->init_pidfd = -1;
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		if (steps[i].run(s, f) < 0)
+			return fault_wrap(f, "%s", steps[i].name);
+	}
+	return 0;
+}

@@ -1,6 +1,6 @@
 /* The steps by which enter joins the cell and drops everything, in their order.
  *
- *   runs in    enter
+ *   runs in    enter, and a zygote's child
  */
 #pragma once
 
@@ -13,13 +13,11 @@ struct enter_state {
 	int init_pidfd;
 };
 
-struct enter_step {
-	const char *name;
-	int (*run)(struct enter_state *s, struct fault *f);
-};
+/* Take every step. On failure the fault names the step, and the process must end. */
+int enter_run(struct enter_state *s, struct fault *f) __attribute__((nonnull));
 
-extern const struct enter_step enter_steps[];
-extern const unsigned enter_steps_count;
+/* The limits that every program has, hard and soft. Only ever lowered. */
+int enter_lower_limits(struct fault *f) __attribute__((nonnull));
 
 /* The ids of the program inside a cell. */
 #define PROGRAM_UID 1000

@@ -8,7 +8,7 @@
 
 int box_init(void)
 {
-	struct init_state s = { .root_fd = -1 };
+	struct init_state s = { .root.fd = -1 };
 	struct msg_built built = { 0 };
 	struct fault f = { 0 };
 	struct msg m;

@@ -4,13 +4,12 @@
  */
 #pragma once
 
-#include "wire/msg.h"
+#include "box/root.h"
 
 struct fault;
 
 struct init_state {
-	struct msg_build build;
-	int root_fd; /* the cell's root, attached but not yet "/" */
+	struct root root;
 };
 
 struct init_step {

@@ -442,7 +442,10 @@ static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint6
 	/* Nothing is kept ahead before the zygote is there, if there is to be one. */
 	if (p->warm && p->zygote.state != ZYGOTE_WARM && p->lost.code == 0)
 		return;
-	(void)running;
+	/* Making a cell costs several times what running a small program does: while one
+	 * runs, a pool that is at least half full waits. */
+	if (running > 0 && 2 * ready >= target)
+		return;
 	if (building == 0 && ready < target && now >= p->refill_ns)
 		begin(p);
 }

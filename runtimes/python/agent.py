@@ -1,0 +1,165 @@
+"""The zygote's agent: what a warm interpreter runs before it forks into cells.
+
+It is started in the place of a program (argv, environment, working directory and streams
+are a program's), imports what programs often need, and hands over to the extension module
+_glovebox. From there on only children run Python: each one program, once.
+"""
+import sys
+
+# Imported ahead of programs, in this order. A module belongs here when many programs use it
+# and when it keeps little memory of its own that a run would have to copy.
+PRELOAD = """
+    __future__ _collections_abc _weakrefset abc array ast atexit base64 bisect
+    calendar collections collections.abc contextlib copy copyreg csv dataclasses datetime
+    decimal enum errno fractions functools gc hashlib heapq importlib importlib.machinery
+    importlib.util inspect io itertools json keyword linecache locale logging math
+    numbers operator os pathlib pickle platform pprint queue random re select shutil signal
+    socket statistics string struct subprocess tempfile textwrap threading time token
+    tokenize traceback types typing unicodedata urllib.parse uuid warnings weakref zlib
+"""
+SECONDS_A_MODULE = 20
+
+
+def load_extension():
+    """The extension without a trace in sys.modules."""
+    import _imp
+    from _frozen_importlib import ModuleSpec
+
+    spec = ModuleSpec("_glovebox", None, origin="/run/_glovebox.so")
+    module = _imp.create_dynamic(spec)
+    _imp.exec_dynamic(module)
+    return module
+
+
+def preload(glovebox, names):
+    """Import them; one that fails, hangs or starts a thread ends the zygote, by name."""
+    for name in names:
+        glovebox.bound(name, SECONDS_A_MODULE)
+        try:
+            __import__(name)
+        except BaseException as e:
+            glovebox.fail(f"module {name}: {type(e).__name__}: {e}")
+        if glovebox.threads() != 1:
+            glovebox.fail(f"module {name}: its import starts a thread")
+    glovebox.bound("", 0)
+
+
+def fork_done():
+    """In the child, once the interpreter is its own again: what it must not share."""
+    threading = sys.modules.get("threading")
+    if threading:
+        threading.main_thread()._set_native_id()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random:
+        numpy_random.seed()
+    sys.path_importer_cache.pop("/workspace", None)
+
+
+def scrub():
+    """After a rehearsal: what the training program left in modules that it shares."""
+    sys.path_importer_cache.pop("/workspace", None)
+    for cache, size in caches:
+        while len(cache) > size: # what came last goes, and nothing else is touched
+            cache.popitem()
+
+
+# Dictionaries that grow as programs run, and how large they were.
+caches = []
+
+
+def note_caches():
+    import linecache
+    import re
+    for module, name in (linecache, "cache"), (re, "_cache"), (re, "_cache2"):
+        cache = getattr(module, name, None)
+        if cache is not None:
+            caches.append((cache, len(cache)))
+
+
+# What a rehearsal runs: a little of everything that programs do at first. It leaves
+# nothing: no module that was not there, no file, no thread.
+TRAINING = b"""
+import atexit
+import datetime
+import json
+import math
+import re
+import sys
+
+
+class Point:
+    def __init__(self, x, y=0):
+        self.x = x
+        self.y = y
+
+    def __repr__(self):
+        return f"Point({self.x}, {self.y!r})"
+
+
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def fail(n):
+    if n:
+        return fail(n - 1)
+    raise ValueError("training")
+
+
+print("hello")
+print(sum(range(10)), fibonacci(8), Point(1, "a"), [i * i for i in range(10)])
+words = "the quick brown fox".split()
+counts = {w: len(w) for w in words}
+print(sorted(counts.items(), key=lambda item: item[1]), ", ".join(words), "%5.2f" % math.pi)
+print(json.loads(json.dumps({"a": [1, 2.5, None, True], "b": {"c": "d"}})))
+print(re.findall(r"[a-z]+", "training one two"), re.sub("o", "0", "foo"))
+print(datetime.datetime(2000, 1, 1).isoformat(), datetime.timedelta(days=1))
+try:
+    fail(2)
+except ValueError:
+    sys.excepthook(*sys.exc_info())
+try:
+    exec(compile("x = (", "<string>", "exec"))
+except SyntaxError:
+    pass
+atexit.register(print, "end")
+"""
+
+
+def main():
+    glovebox = load_extension()
+    try:
+        with open("/run/preload.txt") as file:
+            names = file.read().split()
+    except FileNotFoundError:
+        names = PRELOAD.split()
+    without_exit_functions(preload, glovebox, names)
+    note_caches()
+    import gc
+    gc.collect()
+    gc.freeze()
+    glovebox.serve(sys.version.split()[0], fork_done, scrub, TRAINING)
+
+
+def without_exit_functions(function, *args):
+    """What modules register for the exit must not run for programs that do not use them;
+    the extension knows when logging has something to do. Of others nothing is dropped."""
+    import atexit
+    register = atexit.register
+    registered = []
+
+    def note(function, /, *args, **kwargs):
+        registered.append((function, args, kwargs))
+        return function
+
+    atexit.register = note
+    try:
+        function(*args)
+    finally:
+        atexit.register = register
+    for f, args, kwargs in registered:
+        if f.__module__ != "logging":
+            register(f, *args, **kwargs)
+
+
+main()
