@@ -1,5 +1,6 @@
 #include "priv/supervisor/front.h"
 
+#include "base/check.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -25,21 +26,6 @@ void front_clear(struct front *fr)
 {
 	*fr = (struct front){ .listen_fd = -1, .channel_fd = -1, .log_fd = -1 };
 	process_clear(&fr->process);
-}
-
-static bool is_local(const struct listen_address *a)
-{
-	static const uint8_t loopback6[16] = { [15] = 1 };
-
-	switch ((enum listen_kind)a->kind) {
-	case LISTEN_INET:
-		return a->ip[0] == 127;
-	case LISTEN_INET6:
-		return memcmp(a->ip, loopback6, sizeof(loopback6)) == 0;
-	case LISTEN_UNIX:
-	default:
-		return true;
-	}
 }
 
 union address {
@@ -110,11 +96,8 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 
 	fr->port = s->listen.port;
 	front_url(fr, s, url, sizeof(url));
-	if (!is_local(&s->listen) && !s->insecure)
-		return fault_say(f, -EPERM,
-			"refusing to listen on %s: anyone who reaches it could run code. Listen on "
-			"127.0.0.1 or unix:PATH, or pass --insecure",
-			url);
+	/* settings_fault() has let nothing else pass (boot.c). */
+	CHECK(s->insecure || listen_is_local(&s->listen));
 	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fault_set(f, -errno, "socket for %s", url);

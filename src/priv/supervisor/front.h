@@ -26,7 +26,8 @@ struct front {
 
 void front_clear(struct front *fr) __attribute__((nonnull));
 
-/* Bind and listen. Refuses an address beyond loopback unless settings->insecure. */
+/* Bind and listen. An address beyond loopback without settings->insecure is a bug of the
+ * caller: settings_fault() refuses it. */
 int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 	__attribute__((nonnull));
 

@@ -47,18 +47,6 @@ enum token {
 #define KILL_GRACE_NS  (5 * NS_PER_S) /* for the cells, after everything was killed */
 #define CLIENT_BURST   64             /* messages read in one go, so that slots get their turn */
 
-/* What is left after the start: making cells needs these and nothing else.
- * SYS_ADMIN mounts, namespaces, setns; SYS_CHROOT setns of a mount namespace; SYS_PTRACE
- * setns on the pidfd of a process that is not dumpable; SETUID, SETGID id maps; SETPCAP
- * the bounding set of children; CHOWN, FOWNER, DAC_OVERRIDE pipes of the front, groups
- * owned by others; KILL processes of other uids; NET_ADMIN bringing up a cell's lo is
- * init's own, in its own namespace, and not in this list. */
-#define KEPT_CAPABILITIES                                                                    \
-	(CAPS_BIT(CAPS_SYS_ADMIN) | CAPS_BIT(CAPS_SYS_CHROOT) | CAPS_BIT(CAPS_SYS_PTRACE) |  \
-		CAPS_BIT(CAPS_SETUID) | CAPS_BIT(CAPS_SETGID) | CAPS_BIT(CAPS_SETPCAP) |     \
-		CAPS_BIT(CAPS_CHOWN) | CAPS_BIT(CAPS_FOWNER) | CAPS_BIT(CAPS_DAC_OVERRIDE) | \
-		CAPS_BIT(CAPS_KILL))
-
 static struct {
 	struct engine engine;
 	struct board board;
