@@ -56,6 +56,27 @@ def test_sigterm_on_an_idle_server_ends_it(serve):
     s.must_leave_nothing()
 
 
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "unix:{}/socket"])
+def test_a_client_that_comes_while_it_drains_is_refused_at_once(serve, tmp_path, listen):
+    s = serve(listen=listen.format(tmp_path))
+    (job,) = running(s)
+    s.process.send_signal(signal.SIGTERM)
+    wait_for("the drain of the front", lambda: " proc=front ev=drain " in s.log())
+
+    def refused():
+        try:
+            s.request("GET", "/health", timeout=5)
+        except (ConnectionRefusedError, FileNotFoundError):
+            return True
+        return False
+
+    wait_for("a refused connection", refused)
+    assert s.programs() and s.process.poll() is None
+    assert s.stop(signal.SIGTERM) == 0  # the second one: at once
+    job.result()
+    s.must_leave_nothing()
+
+
 def test_sigint_ends_it_like_sigterm(serve):
     s = serve()
     s.run("pass")

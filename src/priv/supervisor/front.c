@@ -1,6 +1,7 @@
 #include "priv/supervisor/front.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -20,11 +21,15 @@
 #include <unistd.h>
 
 #define BACKLOG     1024
-#define SOCKET_MODE 0660 /* a Unix socket: root and its group; the operator may widen it */
+#define LOG_PIECE   4096
+#define LAST_WORDS  (64 * 1024) /* what the pipe holds */
+#define SOCKET_MODE 0660        /* a Unix socket: root and its group; the operator may widen it */
 
 void front_clear(struct front *fr)
 {
-	*fr = (struct front){ .listen_fd = -1, .channel_fd = -1, .log_fd = -1 };
+	*fr = (struct front){
+		.listen_fd = -1, .channel_fd = -1, .log_fd = -1, .log = { .from = "front" }
+	};
 	process_clear(&fr->process);
 }
 
@@ -153,11 +158,11 @@ int front_start(struct front *fr, int self_fd, struct fault *f)
 
 bool front_relay_log(struct front *fr)
 {
-	char bytes[4096];
+	char bytes[LOG_PIECE];
 	ssize_t n = read(fr->log_fd, bytes, sizeof(bytes));
 
 	if (n > 0)
-		log_relay(bytes, (size_t)n);
+		log_relay(&fr->log, clock_ns(), bytes, (size_t)n);
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -172,11 +177,21 @@ void front_end(struct front *fr)
 
 		(void)sys.poll(&p, 1, -1);
 	}
-	if (fr->log_fd >= 0)
-		(void)front_relay_log(fr);
+	for (int left = fr->log_fd >= 0 ? LAST_WORDS / LOG_PIECE : 0; left > 0; left--)
+		if (!front_relay_log(fr))
+			break;
+	log_relay_end(&fr->log, clock_ns());
 	process_close(&fr->process);
 	drop_fd(&fr->channel_fd);
 	drop_fd(&fr->log_fd);
+}
+
+void front_unlisten(struct front *fr, const struct settings *s)
+{
+	/* First the name: it must never be another server's. */
+	if (fr->listen_fd >= 0 && s->listen.kind == LISTEN_UNIX)
+		(void)unlink(s->listen.path);
+	drop_fd(&fr->listen_fd);
 }
 
 void front_url(const struct front *fr, const struct settings *s, char *ret, size_t room)

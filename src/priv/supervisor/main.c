@@ -181,6 +181,8 @@ static void drain(void)
 	send_health(false, &why);
 	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_DRAIN, &m, NULL) < 0)
 		sv.stopped = true;
+	/* Our copy too, or whoever connects now would wait in the backlog until the end. */
+	front_unlisten(&sv.front, &sv.engine.settings);
 }
 
 static void on_signal(void)
@@ -384,8 +386,7 @@ int role_supervisor(void)
 	}
 	if (sv.front.process.pid > 0)
 		front_end(&sv.front);
-	if (sv.server && sv.front.listen_fd >= 0 && sv.engine.settings.listen.kind == LISTEN_UNIX)
-		(void)unlink(sv.engine.settings.listen.path);
+	front_unlisten(&sv.front, &sv.engine.settings);
 	engine_close(&sv.engine);
 	return sv.exit_status;
 }
