@@ -6,7 +6,8 @@ comma  := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test check check-asan check-clang check-escape check-e2e bench install \
-	uninstall clean format hooks spec compdb setup setup-test build-tests
+	uninstall clean format hooks spec compdb setup setup-test build-tests check-deep \
+	check-vm check-vm-all setup-deep
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | column -t -s@
@@ -16,6 +17,9 @@ setup:
 
 setup-test:
 	@tools/setup test
+
+setup-deep:
+	@tools/setup deep
 
 # One folder a way of building; what meson says is only shown when it fails.
 configure = meson setup $(@D) $(1) >$(@D).log 2>&1 || { cat $(@D).log; exit 1; }; rm $(@D).log
@@ -29,11 +33,14 @@ build-asan/build.ninja: | setup
 build-clang/build.ninja: | setup
 	@CC=clang $(call configure)
 
+# What succeeds says nothing: not that there was nothing to do either.
+quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
+
 build: build/build.ninja ## build the program: build/glovebox
-	@ninja -C build --quiet program
+	@$(call quietly,ninja -C build program)
 
 build-tests: setup-test build/build.ninja
-	@ninja -C build --quiet
+	@$(call quietly,ninja -C build)
 
 run: build ## build, then serve on 127.0.0.1:8000 in the foreground (ARGS="…" adds flags)
 	@exec build/glovebox serve $(ARGS)
@@ -51,20 +58,29 @@ check-escape: build-tests ## every attack of the threat model (root)
 	@tools/run-tests escape
 
 check-asan: setup-test build-asan/build.ninja ## unit tests under AddressSanitizer and UBSan
-	@ninja -C build-asan --quiet
+	@$(call quietly,ninja -C build-asan)
 	@tools/run-tests --build build-asan unit
 
 check-clang: setup-test build-clang/build.ninja ## build with clang; unit tests
-	@ninja -C build-clang --quiet
+	@$(call quietly,ninja -C build-clang)
 	@tools/run-tests --build build-clang unit
 
 bench: build ## measure beside bare Python and the sandboxes found here, 5 minutes (root; ARGS=--quick: 20 s)
 	@ninja -C build --quiet tests/bench/bench-client
 	@tests/bench/bench $(ARGS)
 
+check-vm: setup-deep build/build.ninja ## what depends on cgroup v2, in an emulated guest (root)
+	@tests/vm/check
+
+check-vm-all: setup-deep build/build.ninja ## the same with every kernel
+	@tests/vm/check --all
+
+# The corpora of the fuzz targets are replayed with the unit tests.
+check-deep: check-asan check-vm ## what `make test` leaves out: sanitizers, the guest (root)
+
 install: build/build.ninja ## install below PREFIX (default /usr/local), DESTDIR before it
-	@meson configure build -Dprefix=$(PREFIX)
-	@ninja -C build --quiet program
+	@$(call quietly,meson configure build -Dprefix=$(PREFIX))
+	@$(call quietly,ninja -C build program)
 	@meson install -C build --no-rebuild --quiet $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 uninstall: ## remove what `make install` of this tree installed

@@ -147,11 +147,12 @@ struct gbx_result {
  * length of the call. */
 struct gbx_layer {
 	size_t size;
-	const char *name; /* NULL: advice about the host that belongs to no layer */
-	int in_force;
+	const char *name;   /* NULL: advice about the host that belongs to no layer */
+	int in_force;       /* 0 also when it was not tried */
 	const char *why;    /* when not in force, or the advice */
 	const char *lost;   /* what its absence costs; NULL for advice */
 	const char *remedy; /* how to get it; NULL for advice */
+	int tried;          /* 0: something else ended the look before, as the advice says */
 };
 
 typedef void (*gbx_layer_fn)(void *context, const struct gbx_layer *layer);

@@ -46,7 +46,7 @@ static const struct constant errno_names[] = { C(EACCES), C(EAFNOSUPPORT), C(EIN
 static const struct constant value_names[] = {
 	/* sockets */
 	C(AF_UNIX), C(AF_INET), C(AF_INET6), C(SOCK_STREAM), C(SOCK_DGRAM), C(SOCK_RAW),
-	C(IPPROTO_IP), C(IPPROTO_TCP), C(IPPROTO_UDP), C(SOL_SOCKET), C(TCP_ULP),
+	C(IPPROTO_IP), C(IPPROTO_TCP), C(IPPROTO_UDP), C(SOL_SOCKET), C(TCP_ULP), C(TCP_NODELAY),
 	C(SO_ATTACH_FILTER), C(SO_ATTACH_BPF), C(SO_ATTACH_REUSEPORT_CBPF),
 	C(SO_ATTACH_REUSEPORT_EBPF),
 	/* ioctl */

@@ -1,6 +1,10 @@
 #include "base/log.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +52,19 @@ static size_t put_head(char *line, size_t room, enum log_level lvl, const char *
 	return n;
 }
 
+/* Whoever reads the log may have stopped reading, and we must not stop with it. A pipe that
+ * polls as writable has room for PIPE_BUF bytes, which is more than any line, and a socket
+ * for most of its buffer; files can always be written. */
+static bool put_line(const char *line, size_t n)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (poll(&p, 1, 0) != 0 && write(STDERR_FILENO, line, n) == (ssize_t)n)
+		return true;
+	state.lost++;
+	return false;
+}
+
 void log_event(enum log_level lvl, const char *ev, const char *fmt, ...)
 {
 	char line[LOG_LINE_MAX];
@@ -68,10 +85,8 @@ void log_event(enum log_level lvl, const char *ev, const char *fmt, ...)
 			n = sizeof(line) - 2;
 	}
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) == (ssize_t)n)
-		state.lost = 0;
-	else
-		state.lost++;
+	if (put_line(line, n))
+		state.lost = 0; /* that line has said it */
 	errno = saved;
 }
 
@@ -106,20 +121,53 @@ struct log_quoted log_quote(const void *bytes, size_t len)
 	return q;
 }
 
-void log_relay(const char *bytes, size_t len)
+static void say_dropped(struct log_relay *r)
 {
-	char out[LOG_LINE_MAX];
+	if (r->dropped > 0)
+		log_warn("relay", "from=%s lines_dropped=%lu", r->from, r->dropped);
+	r->dropped = 0;
+}
 
-	while (len > 0) {
-		size_t n = len < sizeof(out) ? len : sizeof(out);
+static void relay_line(struct log_relay *r, uint64_t now_ns)
+{
+	char out[LOG_LINE_MAX + 32];
+	size_t n;
 
-		for (size_t i = 0; i < n; i++) {
-			unsigned char c = (unsigned char)bytes[i];
-
-			out[i] = (char)(c == '\n' || (c >= 0x20 && c < 0x7f) ? c : '?');
-		}
-		(void)!write(STDERR_FILENO, out, n);
-		bytes += n;
-		len -= n;
+	_Static_assert(sizeof(out) <= PIPE_BUF, "one write, whole or not at all");
+	if (r->len == 0)
+		return;
+	if (now_ns - r->second_ns >= NS_PER_S) {
+		r->second_ns = now_ns;
+		r->second_bytes = 0;
+		say_dropped(r);
 	}
+	n = (size_t)snprintf(out, sizeof(out), "relay=%.16s ", r->from);
+	memcpy(out + n, r->line, r->len);
+	n += r->len;
+	out[n++] = '\n';
+	r->len = 0;
+	if (r->second_bytes + n > LOG_RELAY_BYTES_PER_S) {
+		r->dropped++;
+		return;
+	}
+	r->second_bytes += n;
+	(void)put_line(out, n);
+}
+
+void log_relay(struct log_relay *r, uint64_t now_ns, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)bytes[i];
+
+		if (c != '\n')
+			r->line[r->len++] = (char)(c >= 0x20 && c < 0x7f ? c : '?');
+		if (c == '\n' || r->len == sizeof(r->line))
+			relay_line(r, now_ns);
+	}
+}
+
+void log_relay_end(struct log_relay *r, uint64_t now_ns)
+{
+	relay_line(r, now_ns);
+	say_dropped(r);
 }

@@ -7,14 +7,16 @@
  * that no caller can forge a line.
  *
  *   runs in    every process
- *   blocks     as write() to stderr does; a full pipe loses the line, counted and
- *              said on the next one that fits when stderr is non-blocking
+ *   blocks     never on a pipe or a socket whose reader has stopped: the line is lost,
+ *              counted, and said on the next one that fits. A terminal that is stopped
+ *              in the middle of a line, and a disk, are waited for.
  *   threads    none
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum log_level {
 	LOG_LEVEL_ERR,  /* someone must act */
@@ -50,6 +52,23 @@ struct log_quoted {
 struct log_quoted log_quote(const void *bytes, size_t len);
 #define LQ(s) (log_quote((s), strlen(s)).text)
 
-/* Copy `len` bytes that another process wrote as its log to our stderr, line by
- * line, with every control byte but newline replaced by '?'. */
-void log_relay(const char *bytes, size_t len) __attribute__((nonnull));
+/* Lines that another process wrote as its log, on their way to our stderr. What it may
+ * say of itself is up to it, so each line begins with `relay=FROM ` and cannot be taken
+ * for ours; control bytes and all beyond ASCII become '?'. A line over LOG_LINE_MAX is cut
+ * into several. Lines over LOG_RELAY_BYTES_PER_S are dropped, and their number is said. */
+#define LOG_RELAY_BYTES_PER_S (256u * 1024)
+
+struct log_relay {
+	const char *from; /* a constant word; the rest starts as 0 */
+	size_t len;
+	char line[LOG_LINE_MAX]; /* the one that is not complete */
+	uint64_t second_ns;      /* begin of the second that is counted */
+	size_t second_bytes;     /* written in it */
+	unsigned long dropped;   /* lines, not said yet */
+};
+
+/* `len` more bytes, at the time `now_ns` of clock_ns(). */
+void log_relay(struct log_relay *r, uint64_t now_ns, const char *bytes, size_t len)
+	__attribute__((nonnull));
+/* Nothing follows: write the incomplete line, and say what has been dropped. */
+void log_relay_end(struct log_relay *r, uint64_t now_ns) __attribute__((nonnull));

@@ -1,5 +1,6 @@
 #include "kernel/caps.h"
 
+#include "base/check.h"
 #include "base/fault.h"
 #include "kernel/sys.h"
 
@@ -7,6 +8,7 @@
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -137,6 +139,26 @@ uint64_t caps_permitted(void)
 	struct cap_sets now;
 
 	return read_sets(&now) < 0 ? 0 : now.permitted;
+}
+
+void caps_names(uint64_t set, char *ret, size_t room)
+{
+	static const struct {
+		const char *name;
+		uint64_t bit;
+	} named[] = {
+#define X(word, number) { "CAP_" #word, CAPS_BIT(number) },
+		CAPS_NAMED(X)
+#undef X
+	};
+	size_t n = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(named); i++) {
+		if ((set & named[i].bit) && n < room)
+			n += (size_t)snprintf(
+				ret + n, room - n, "%s%s", n > 0 ? " " : "", named[i].name);
+	}
 }
 
 int caps_lock(struct fault *f)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct fault;
@@ -13,7 +14,7 @@ struct fault;
 /* clang-format off */
 #define CAPS_NAMED(X)                                                                      \
 	X(CHOWN, 0) X(DAC_OVERRIDE, 1) X(FOWNER, 3) X(KILL, 5) X(SETGID, 6) X(SETUID, 7)   \
-	X(SETPCAP, 8) X(SYS_CHROOT, 18) X(SYS_PTRACE, 19) X(SYS_ADMIN, 21)
+	X(SETPCAP, 8) X(SYS_CHROOT, 18) X(SYS_PTRACE, 19) X(SYS_ADMIN, 21) X(MKNOD, 27)
 /* clang-format on */
 enum caps_named {
 #define X(name, number) CAPS_##name = (number),
@@ -32,6 +33,10 @@ int caps_keep_only(uint64_t keep, struct fault *f) __attribute__((nonnull));
 
 /* What the caller may keep; 0 when that cannot be told. */
 uint64_t caps_permitted(void);
+
+/* The names of those in `set` ("CAP_KILL CAP_SYS_ADMIN"), as far as CAPS_NAMED has them and
+ * they fit. */
+void caps_names(uint64_t set, char *ret, size_t room) __attribute__((nonnull));
 
 /* As for keep = 0, but in the two halves that must stand around a change of uid:
  * caps_lock() needs CAP_SETPCAP (securebits, bounding set) and must come first: after it

@@ -36,6 +36,7 @@ struct cgroup_hierarchy {
 	int dir_fd;      /* the instance's group `glovebox.N` there */
 	char mount[256]; /* where it is mounted */
 	char base[256];  /* the group below which ours was made, from the hierarchy's root */
+	unsigned made;   /* parts at the end of base that this instance made (--cgroup) */
 };
 
 /* Where the cells of this instance live. */
@@ -87,13 +88,25 @@ int cgroup_needs_scope(const char *path, struct fault *f) __attribute__((nonnull
 int cgroup_tree_open(struct cgroup_tree *ret, unsigned number, const char *path, struct fault *f)
 	__attribute__((nonnull));
 
-/* Kill and remove everything below the instance's groups, and the groups. Bounded. */
+/* Kill and remove everything below the instance's groups, the groups, and those of `path`
+ * that were made for it and are empty now. Bounded. */
 void cgroup_tree_close(struct cgroup_tree *t) __attribute__((nonnull));
 
 /* Kill what runs in, and remove, the groups of every dead instance; `is_dead(number)`
  * says which. Returns how many were swept. */
 int cgroup_sweep(const struct cgroup_tree *t, bool (*is_dead)(unsigned number, void *ctx),
 	void *ctx) __attribute__((nonnull(1, 2)));
+
+/* A text by which another instance can find this one's groups, wherever in the hierarchies
+ * it lives itself; at most CGROUP_RECORD_MAX bytes with its end. */
+#define CGROUP_RECORD_MAX 4096
+void cgroup_record(const struct cgroup_tree *t, char ret[CGROUP_RECORD_MAX])
+	__attribute__((nonnull));
+
+/* End what runs in the groups of a record, and remove them. `number` is the dead instance's:
+ * nothing but groups of its name is touched, and the empty ones above that it had made.
+ * 0 when none of them is left: until then the record must be kept. */
+int cgroup_sweep_record(const char *text, unsigned number) __attribute__((nonnull));
 
 /* Make leaf `name` with limits that let a cell be built (`lim`), swap off, whole-cell
  * OOM kill. On failure nothing is left behind. */

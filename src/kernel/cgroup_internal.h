@@ -5,6 +5,7 @@
  *   cgroup_parse.c  texts to structs; no system calls
  *   cgroup_place.c  what this host has, and what follows from it
  *   cgroup_tree.c   the instance's groups: made, moved into, removed
+ *   cgroup_record.c the same from a text that a dead instance left
  *   cgroup_sweep.c  ending and removing what is named glovebox.N, and nothing else
  *   cgroup.c        a cell's leaf
  *   cgroup_v1.c, cgroup_v2.c  the files of a leaf

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MAKE_TRIES 8
+
 /* Let the children of a v2 group have the controllers in `wanted`. Only -EBUSY (processes
  * are in the way) is worth a refusal: what is missing for any other reason is simply not
  * there, and note_unified() sees it. */
@@ -35,41 +37,82 @@ static int enable(int dir_fd, unsigned wanted)
 	return 0;
 }
 
-/* Open `path` below `top_fd`, one part after the other; with `make`, create what is
- * missing and hand the controllers in `wanted` on to what was created. */
-static int open_base(int top_fd, const char *path, bool make, unsigned wanted)
-{
-	cleanup_fd int fd = cgroup_open_dir(top_fd, ".");
+/* One hierarchy to go into. */
+struct entry {
+	int version;
+	int top_fd;
+	const char *mount, *base;
+	bool make;       /* base may be created */
+	unsigned wanted; /* v2: controllers */
+};
 
-	while (fd >= 0 && *path) {
+/* Take the last `made` parts of the first `len` bytes of `path` away again, as long as
+ * nothing is in them. */
+static void remove_made(int top_fd, const char *path, size_t len, unsigned made)
+{
+	char rest[CGROUP_PATH_MAX];
+
+	(void)snprintf(rest, sizeof(rest), "%.*s", (int)len, path);
+	for (; made > 0; made--) {
+		char *last = strrchr(rest, '/');
+
+		if (!last || sys.unlinkat(top_fd, rest + 1, AT_REMOVEDIR) < 0)
+			return;
+		*last = '\0';
+	}
+}
+
+/* Open the group `part` in `fd`; make it where that is allowed, and count that. */
+static int open_part(int fd, const char *part, const struct entry *e, unsigned *made)
+{
+	int next = cgroup_open_dir(fd, part), r;
+	bool is_ours;
+
+	if (next != -ENOENT || !e->make)
+		return next;
+	r = sys.mkdirat(fd, part, 0755);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	is_ours = r == 0;
+	r = enable(fd, e->wanted);
+	if (r == 0)
+		r = next = cgroup_open_dir(fd, part);
+	if (r < 0) {
+		if (is_ours)
+			(void)sys.unlinkat(fd, part, AT_REMOVEDIR);
+		return r;
+	}
+	*made += is_ours;
+	return next;
+}
+
+/* Open e->base, one part after the other. `*ret_made` says how many parts at its end were
+ * not there before; on failure none of these is left. */
+static int open_base(const struct entry *e, unsigned *ret_made)
+{
+	cleanup_fd int fd = cgroup_open_dir(e->top_fd, ".");
+	const char *at = e->base, *before = at;
+	unsigned made = 0;
+
+	while (fd >= 0) {
 		char part[CGROUP_PATH_MAX];
 		size_t len;
-		int next, r;
+		int next;
 
-		path += strspn(path, "/");
-		len = strcspn(path, "/");
+		before = at;
+		at += strspn(at, "/");
+		len = strcspn(at, "/");
 		if (len == 0)
 			break;
-		if (len >= sizeof(part))
-			return -ENAMETOOLONG;
-		memcpy(part, path, len);
-		part[len] = '\0';
-		path += len;
-		next = cgroup_open_dir(fd, part);
-		if (next == -ENOENT && make) {
-			r = sys.mkdirat(fd, part, 0755);
-			if (r < 0 && r != -EEXIST)
-				return r;
-			r = enable(fd, wanted);
-			if (r < 0) {
-				(void)sys.unlinkat(fd, part, AT_REMOVEDIR);
-				return r;
-			}
-			next = cgroup_open_dir(fd, part);
-		}
+		(void)snprintf(part, sizeof(part), "%.*s", (int)len, at);
+		at += len;
+		next = open_part(fd, part, e, &made);
 		drop_fd(&fd);
 		fd = next;
 	}
+	if (fd < 0)
+		remove_made(e->top_fd, e->base, (size_t)(before - e->base), made);
+	*ret_made = made;
 	return take_fd(&fd);
 }
 
@@ -83,30 +126,40 @@ static int refuse_crowd(const char *base, struct fault *f)
 		base);
 }
 
-/* One hierarchy to go into. */
-struct entry {
-	int version;
-	int top_fd;
-	const char *mount, *base;
-	bool make;       /* base may be created */
-	unsigned wanted; /* v2: controllers */
-};
+/* Open e->base and make the instance's group in it: 0, or -EEXIST when it was there. */
+static int make_instance(const struct cgroup_tree *t, const struct entry *e,
+	struct cgroup_hierarchy *h, int *base_fd)
+{
+	int fd, r;
+
+	fd = open_base(e, &h->made);
+	if (fd < 0)
+		return fd;
+	r = sys.mkdirat(fd, t->name, 0755);
+	if (r < 0 && r != -EEXIST) {
+		(void)sys.close(fd);
+		remove_made(e->top_fd, e->base, strlen(e->base), h->made);
+		return r;
+	}
+	*base_fd = fd;
+	return r;
+}
 
 /* Make (or take over, emptied) the instance's group below e->base and add the hierarchy
  * to `t`. */
 static int enter(struct cgroup_tree *t, const struct entry *e, struct fault *f)
 {
 	struct cgroup_hierarchy h = { .version = e->version, .dir_fd = -1 };
-	cleanup_fd int base_fd = open_base(e->top_fd, e->base, e->make, e->wanted);
-	int r;
+	cleanup_fd int base_fd = -1;
+	int r = -ENOENT;
 
 	(void)snprintf(h.mount, sizeof(h.mount), "%s", e->mount);
 	(void)snprintf(h.base, sizeof(h.base), "%s", e->base);
-	if (base_fd == -EBUSY)
+	/* Another instance that ends may take away the base that it had made. */
+	for (unsigned i = 0; i < MAKE_TRIES && r == -ENOENT; i++)
+		r = make_instance(t, e, &h, &base_fd);
+	if (r == -EBUSY)
 		return refuse_crowd(h.base, f);
-	if (base_fd < 0)
-		return fault_set(f, base_fd, "%s: open group %s", h.mount, h.base);
-	r = sys.mkdirat(base_fd, t->name, 0755);
 	if (r < 0 && r != -EEXIST)
 		return fault_set(f, r, "%s: make a group in %s", h.mount, h.base);
 	h.dir_fd = cgroup_open_dir(base_fd, t->name);
@@ -114,6 +167,7 @@ static int enter(struct cgroup_tree *t, const struct entry *e, struct fault *f)
 		int code = h.dir_fd;
 
 		(void)sys.unlinkat(base_fd, t->name, AT_REMOVEDIR);
+		remove_made(e->top_fd, e->base, strlen(e->base), h.made);
 		return fault_set(f, code, "%s: open the group made in %s", h.mount, h.base);
 	}
 	/* From here on cgroup_tree_close() undoes it. */
@@ -377,6 +431,22 @@ static void return_to_base(struct cgroup_tree *t, int base_fd)
 		t->moved = false;
 }
 
+/* Take away the groups of --cgroup that were not there before this instance. */
+static void unmake_base(int base_fd, const struct cgroup_hierarchy *h)
+{
+	cleanup_fd int top_fd = -1;
+	char up[CGROUP_PATH_MAX * 2] = ".";
+	size_t n = 1;
+
+	if (h->made == 0)
+		return;
+	for (const char *p = h->base; p && p[1]; p = strchr(p + 1, '/'))
+		n += (size_t)snprintf(up + n, sizeof(up) - n, "/..");
+	top_fd = cgroup_open_dir(base_fd, up);
+	if (top_fd >= 0)
+		remove_made(top_fd, h->base, strlen(h->base), h->made);
+}
+
 void cgroup_tree_close(struct cgroup_tree *t)
 {
 	uint64_t deadline_ns = clock_ns() + CGROUP_SWEEP_NS;
@@ -389,9 +459,11 @@ void cgroup_tree_close(struct cgroup_tree *t)
 		if (base_fd >= 0 && i == 0 && t->moved)
 			return_to_base(t, base_fd);
 		drop_fd(&h->dir_fd);
-		if (base_fd >= 0)
-			(void)cgroup_remove_instance(
-				base_fd, t->name, i == 0 && t->moved ? 0 : deadline_ns);
+		if (base_fd < 0)
+			continue;
+		(void)cgroup_remove_instance(
+			base_fd, t->name, i == 0 && t->moved ? 0 : deadline_ns);
+		unmake_base(base_fd, h);
 	}
 	t->count = 0;
 }

@@ -23,32 +23,31 @@
 
 #define EXEC_FAILED_STATUS 125
 #define FIRST_FD           3
-/* Descriptors are first moved above this, so that none is overwritten on its way to
- * its number. */
-#define PARKED_FD          600
 
-/* Park `fd` (or `instead` when it is -1) at PARKED_FD + slot. */
-static int park(int fd, int instead, unsigned slot)
+/* Descriptors are first moved above the last number that the child will have, so that none
+ * is overwritten on its way to its own; to the lowest that are free there, because the
+ * limit of open files may be near. */
+static int park(int fd, int instead, unsigned last)
 {
-	return sys.dup3(fd >= 0 ? fd : instead, PARKED_FD + (int)slot, O_CLOEXEC);
+	return sys.fcntl(fd >= 0 ? fd : instead, F_DUPFD_CLOEXEC, (int)last + 1);
 }
 
 static int place_descriptors(const struct process_plan *plan)
 {
 	int null = sys.openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
-	unsigned last = FIRST_FD + plan->nfds;
+	unsigned last = FIRST_FD + plan->nfds; /* the image's own */
+	int parked[FIRST_FD + PROCESS_FDS_MAX + 1];
 
 	if (null < 0)
 		return null;
-	if (park(null, -1, 0) < 0 || park(plan->out_fd, null, 1) < 0 ||
-		park(plan->err_fd, null, 2) < 0 || park(plan->image_fd, -1, last) < 0)
-		return -EBADF;
-	for (unsigned i = 0; i < plan->nfds; i++) {
-		if (park(plan->fds[i], null, FIRST_FD + i) < 0)
-			return -EBADF;
-	}
+	parked[0] = park(null, -1, last);
+	parked[1] = park(plan->out_fd, null, last);
+	parked[2] = park(plan->err_fd, null, last);
+	for (unsigned i = 0; i < plan->nfds; i++)
+		parked[FIRST_FD + i] = park(plan->fds[i], null, last);
+	parked[last] = park(plan->image_fd, -1, last);
 	for (unsigned i = 0; i <= last; i++) {
-		if (sys.dup3(PARKED_FD + (int)i, (int)i, i == last ? O_CLOEXEC : 0) < 0)
+		if (parked[i] < 0 || sys.dup3(parked[i], (int)i, i == last ? O_CLOEXEC : 0) < 0)
 			return -EBADF;
 	}
 	return sys.close_range(last + 1, ~0u, 0);

@@ -19,8 +19,6 @@
 struct msg_build {
 	uint32_t mounts;
 	uint32_t full_proc;
-	uint32_t landlock; /* unused by init; kept so that both sides log the same */
-	uint32_t reserved;
 };
 
 /* A detached mount, made by the supervisor, that init attaches at `path`. The first

@@ -3,7 +3,10 @@
  *
  *   runs in    every process
  *   owns       nothing; the socket belongs to the caller
- *   blocks     as the socket does
+ *   blocks     as the socket does; also in close() of a descriptor that came with a packet,
+ *              if the peer could make one whose close waits (a socket with SO_LINGER, a file
+ *              on FUSE). The front cannot: policy/front.seccomp has no option for it. Who
+ *              calls the library could, and would stop a supervisor that is its own.
  *   trusts     nothing that it reads
  */
 #pragma once

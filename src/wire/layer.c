@@ -1,5 +1,8 @@
 #include "wire/layer.h"
 
+#include "base/fault.h"
+
+#include <errno.h>
 #include <string.h>
 
 static const struct {
@@ -23,6 +26,18 @@ const char *layer_lost(uint32_t layer)
 const char *layer_remedy(uint32_t layer)
 {
 	return layer < LAYER_MAX ? layers[layer].remedy : "unknown";
+}
+
+const char *layer_remedy_for(uint32_t layer, const struct fault *why)
+{
+	/* Namespaces and mounts are refused for want of rights far more often than for want of
+	 * a kernel that has them. */
+	if (layer <= LAYER_NET_NS && layer != LAYER_USER_NS && why->code == -EPERM)
+		return "start as root with CAP_SYS_ADMIN; in a container, allow namespaces";
+	if (layer == LAYER_ROOT && !strstr(why->text, "overlay"))
+		return "start as root with CAP_SYS_ADMIN and CAP_MKNOD; in a container, allow "
+		       "mounts and device nodes";
+	return layer_remedy(layer);
 }
 
 enum layer layer_by_word(const char *word)

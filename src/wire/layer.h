@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+struct fault;
+
 /* clang-format off */
 #define LAYERS(X)                                                                                       \
 	X(USER_NS,    "user-namespace",                                                                 \
@@ -53,7 +55,7 @@
 		"mount cgroup2 and run Linux 5.14 or later")                                            \
 	X(CAPS,       "capabilities",                                                                   \
 		"the program could keep privileges",                                                    \
-		"start as root with CAP_SETPCAP")                                                       \
+		"start as root with all capabilities (CapabilityBoundingSet= of a unit, --cap-add)")                                                       \
 	X(NNP,        "no-new-privs",                                                                   \
 		"set-user-ID programs could give privileges",                                           \
 		"run Linux 3.5 or later")                                                               \
@@ -65,7 +67,7 @@
 		"run Linux 5.13 or later with landlock in the lsm= list")                               \
 	X(RLIMITS,    "rlimits",                                                                        \
 		"core dumps, open files and file sizes would be unbounded",                             \
-		"give hard limits of at least 256 open files")                                          \
+		"raise the hard limit of open files (ulimit -Hn, LimitNOFILE= of a unit) or lower max-runs")                                          \
 	X(UIDS,       "uid-range",                                                                      \
 		"runs could share per-user kernel limits with each other or with people",               \
 		"choose a free range with --uid-base N")                                                \
@@ -85,10 +87,20 @@ _Static_assert(LAYER_MAX <= 64, "a set of layers is a 64-bit mask");
 #define LAYER_BIT(l) (UINT64_C(1) << (l))
 #define LAYER_ALL    (LAYER_BIT(LAYER_MAX) - 1)
 
+/* What was found out about one. */
+enum layer_state {
+	LAYER_MISSING,
+	LAYER_IN_FORCE,
+	LAYER_UNTRIED /* the look ended before it came to this one */
+};
+
 /* Constant texts; "unknown" for a number outside the enum. */
 const char *layer_word(uint32_t layer);
 const char *layer_lost(uint32_t layer);
 const char *layer_remedy(uint32_t layer);
+
+/* The remedy for this cause, where the list's own is for another one. */
+const char *layer_remedy_for(uint32_t layer, const struct fault *why) __attribute__((nonnull));
 
 /* The layer of that name, or LAYER_MAX. */
 enum layer layer_by_word(const char *word) __attribute__((nonnull));

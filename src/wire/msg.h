@@ -102,9 +102,9 @@ struct msg_drain {
 
 /* One row of `glovebox doctor`. */
 struct msg_layer {
-	uint32_t layer;    /* enum layer; LAYER_MAX: advice that belongs to no layer */
-	uint32_t in_force; /* 1 yes, 0 no */
-	struct fault why;  /* when not, or the advice */
+	uint32_t layer;   /* enum layer; LAYER_MAX: advice that belongs to no layer */
+	uint32_t state;   /* enum layer_state */
+	struct fault why; /* when missing, or the advice */
 };
 
 struct msg_layers_end {
@@ -174,7 +174,7 @@ union msg_any {
  * log line that goes with dropping that peer. */
 const char *msg_admit(enum role from, enum role to, uint32_t type, size_t len, unsigned nfds);
 
-/* The message's name in lower case, "unknown" outside the list. */
+/* The message's name as it stands in the list (upper case), "unknown" outside of it. */
 const char *msg_name(uint32_t type);
 
 /* Its exact payload size; CHECKs the type. */

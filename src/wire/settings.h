@@ -16,6 +16,9 @@
 
 #define SETTING_TEXT_MAX 256
 
+/* The uid of the config process: of the default range, because no settings are known yet. */
+#define CONFIG_UID 2000001
+
 /* clang-format off */
 /* Types: SIZE bytes ("64M", "2GiB"; plain numbers are bytes), COUNT, DURATION in
  * microseconds ("1.5s", "200ms"; plain numbers are seconds), CPUS in thousandths ("0.5"),
@@ -132,7 +135,8 @@ struct settings {
 	uint32_t max_connections;
 	uint64_t shutdown_grace_us;
 	uint32_t log_level;
-	uint32_t uid_range_taken; /* 1: passwd, group or subuid name an id of the range */
+	uint32_t uid_range_taken; /* 1: passwd, group or subuid name an id of the range,
+				   * or CONFIG_UID */
 	struct runtime runtime;
 };
 

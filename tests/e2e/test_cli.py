@@ -1,6 +1,9 @@
 """The command line: run, doctor, serve's flags, and what it says when it cannot."""
 import hashlib
 import json
+import os
+import re
+import resource
 import signal
 import stat
 import subprocess
@@ -8,6 +11,7 @@ import subprocess
 import pytest
 
 from harness import census
+from harness.background import Background
 from harness.cli import glovebox
 from harness.poll import wait_for
 from harness.reply import Reply
@@ -144,12 +148,112 @@ def test_doctor_lists_every_layer_and_says_that_the_server_would_start():
         assert layer in text, layer
 
 
-def test_doctor_without_the_rights_says_what_is_lost_and_how_to_get_it():
-    done = subprocess.run([PROGRAM, "doctor"], capture_output=True, timeout=60, user=65534,
+def doctor_as_nobody(*flags):
+    done = subprocess.run([PROGRAM, "doctor", *flags], capture_output=True, timeout=60, user=65534,
                           group=65534, extra_groups=[], check=False, stdin=subprocess.DEVNULL,
                           env={"PATH": "/usr/bin:/bin"})
-    assert done.returncode not in (0, 125) and done.returncode < 128, done
-    assert b"start as root" in done.stdout, done
+    assert done.returncode == 1 and done.stderr == b"", done
+    return done.stdout.decode()
+
+
+def test_doctor_without_the_rights_calls_nothing_missing_that_it_did_not_try():
+    text = doctor_as_nobody()
+    assert "MISSING" not in text and "remedy" not in text
+    assert len(re.findall(r"^\S+ +not tried$", text, re.M)) == 21, text
+    assert "needs root" in text and "sudo" in text
+    report = json.loads(doctor_as_nobody("--json"))
+    assert [layer["in_force"] for layer in report["layers"]] == [None] * 21
+    assert report["would_start"] is False and "sudo" in report["advice"][0]
+
+
+def limited(files, *args, env=None):
+    """The command under a hard limit of open files."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    return glovebox(*args, preexec_fn=limit, env=env, input="print('hi')")
+
+
+@pytest.mark.parametrize("args", [["doctor"], ["run", *ROOMY, "-"]])
+def test_a_hard_limit_of_256_open_files_is_enough_for_a_few_runs(args):
+    done = limited(256, *args, env={"GLOVEBOX_MAX_RUNS": "4"})
+    assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize("files, runs", [(40, 4), (128, 4), (300, 30)])
+def test_too_few_open_files_are_told_with_the_number_that_is_needed(files, runs):
+    env = {"GLOVEBOX_MAX_RUNS": str(runs)}
+    done = limited(files, "doctor", "--json", env=env)
+    report = json.loads(done.stdout)
+    (missing,) = [layer for layer in report["layers"] if layer["in_force"] is False]
+    assert done.returncode == 1 and report["advice"] == []
+    assert missing["name"] == "rlimits" and "open files" in missing["remedy"]
+    needed = int(re.search(rf"is {files}, and max-runs {runs} needs (\d+)$", missing["why"]).group(1))
+    assert "rlimits" in fails_with_125(limited(files, "run", "-", env=env))
+    assert limited(needed, "doctor", env=env).returncode == 0
+    assert limited(needed - 1, "doctor", env=env).returncode == 1
+
+
+@pytest.mark.parametrize("lacking", [["CAP_SYS_ADMIN"], ["CAP_SETGID"], ["CAP_MKNOD"],
+                                     ["CAP_KILL", "CAP_SYS_PTRACE"]])
+def test_a_root_that_lacks_capabilities_is_told_which(lacking):
+    less = ["setpriv", "--bounding-set", ",".join("-" + c[4:].lower() for c in lacking), PROGRAM]
+    done = subprocess.run([*less, "doctor", "--json"], capture_output=True, timeout=60, check=False)
+    (missing,) = [layer for layer in json.loads(done.stdout)["layers"] if layer["in_force"] is False]
+    assert done.returncode == 1 and missing["name"] == "capabilities"
+    assert re.findall(r"CAP_\w+", missing["why"]) == lacking
+    for args in (["run", "-"], ["serve", "--listen", "127.0.0.1:0"]):
+        done = subprocess.run([*less, *args], input=b"", capture_output=True, timeout=60, check=False)
+        assert done.returncode in (1, 125) and all(c.encode() in done.stderr for c in lacking), done
+
+
+def groups_named(name):
+    return [path for path, dirs, _ in os.walk(census.CGROUP_ROOT) for d in dirs if d == name]
+
+
+@pytest.fixture
+def group():
+    """A path for --cgroup that is nobody's."""
+    name = f"gbx-e2e-{os.getpid()}"
+    assert not groups_named(name)
+    yield name
+    left = [os.path.join(where, name) for where in groups_named(name)]
+    for top in left:
+        for path, _dirs, _files in os.walk(top, topdown=False):
+            os.rmdir(path)
+    assert not left, "the groups stayed"
+
+
+def test_groups_that_were_made_for_cgroup_go_with_the_command(serve, group):
+    assert glovebox("doctor", "--cgroup", f"/{group}/a").returncode == 0
+    assert not groups_named(group)
+    assert run("print('hi')", "--cgroup", f"/{group}/a/b").stdout == b"hi\n"
+    assert not groups_named(group)
+    s = serve("--cgroup", f"/{group}")
+    assert s.run("print('hi')").stdout == "hi\n" and groups_named(group)
+    assert s.stop() == 0
+    assert not groups_named(group)
+
+
+def test_commands_that_share_a_cgroup_do_not_pull_it_from_under_each_other(group):
+    for _ in range(3):
+        jobs = [Background(run, f"print({n})", "--cgroup", f"/{group}") for n in range(4)]
+        assert [job.result().stdout for job in jobs] == [b"%d\n" % n for n in range(4)]
+    # The one that made it may have ended before the last: the next start takes it away.
+    assert run("print('hi')").stdout == b"hi\n"
+    assert not groups_named(group)
+
+
+def test_a_group_that_was_there_stays(group):
+    where = census.instance_bases()
+    for base in where:
+        os.mkdir(f"{base}/{group}")
+    try:
+        assert run("print('hi')", "--cgroup", f"/{group}/a").stdout == b"hi\n"
+        assert len(groups_named(group)) == len(where) and not groups_named("a")
+    finally:
+        for base in where:
+            os.rmdir(f"{base}/{group}")
 
 
 def test_version_is_one_line():
@@ -163,6 +267,14 @@ def test_help_is_on_every_verb(verb):
     done = glovebox(*verb, "--help")
     assert done.returncode == 0 and done.stderr == b""
     assert b"Usage: glovebox" in done.stdout and len(done.stdout.splitlines()) > 4
+
+
+@pytest.mark.parametrize("verb", ["serve", "run", "doctor"])
+def test_help_has_no_stray_lines(verb):
+    text = glovebox(verb, "--help").stdout.decode()
+    assert not re.search(r"[ \t]$", text, re.M), text
+    options = text.split("\n\n")[1]
+    assert options.startswith("  ") and "-V, --version" in options
 
 
 def test_help_of_serve_names_every_setting():

@@ -32,7 +32,7 @@ def running(server, n=1):
 
 def test_sigterm_lets_running_requests_finish_and_leaves_nothing(serve):
     s = serve()
-    job = Background(s.post, {"code": "import time; time.sleep(3); print('finished')",
+    job = Background(s.post, {"code": "import time; time.sleep(1); print('finished')",
                               "timeout_seconds": 60, "cpu_limit": 1})
     wait_for("the program to run", s.programs)
     assert s.stop(signal.SIGTERM) == 0, s.log()
@@ -53,6 +53,27 @@ def test_sigterm_is_bounded_by_the_grace(serve):
 def test_sigterm_on_an_idle_server_ends_it(serve):
     s = serve()
     assert s.stop(signal.SIGTERM) == 0
+    s.must_leave_nothing()
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "unix:{}/socket"])
+def test_a_client_that_comes_while_it_drains_is_refused_at_once(serve, tmp_path, listen):
+    s = serve(listen=listen.format(tmp_path))
+    (job,) = running(s)
+    s.process.send_signal(signal.SIGTERM)
+    wait_for("the drain of the front", lambda: " proc=front ev=drain " in s.log())
+
+    def refused():
+        try:
+            s.request("GET", "/health", timeout=5)
+        except (ConnectionRefusedError, FileNotFoundError):
+            return True
+        return False
+
+    wait_for("a refused connection", refused)
+    assert s.programs() and s.process.poll() is None
+    assert s.stop(signal.SIGTERM) == 0  # the second one: at once
+    job.result()
     s.must_leave_nothing()
 
 
@@ -77,6 +98,22 @@ def test_sigkill_of_the_supervisor_leaves_nothing_running_and_the_next_start_swe
     wait_for("the old cells' groups to go", lambda: not census.living_groups(leaves))
     # The new instance may have taken the old one's number, and with it its groups.
     assert set(census.living_groups(s.groups)) <= set(again.groups)
+    assert again.run("print('hi')").stdout == "hi\n"
+
+
+def test_what_a_dead_server_left_is_swept_by_a_start_that_lives_elsewhere(serve):
+    name = f"gbx-e2e-{os.getpid()}"
+    s = serve("--cgroup", f"/{name}/there")
+    jobs = running(s)
+    assert s.groups and all(f"/{name}/there/glovebox." in path for path in s.groups)
+    s.stop(signal.SIGKILL)
+    wait_for("every process to go", lambda: not census.processes(s.uid_base, s.pid))
+    for job in jobs:
+        job.result()
+    assert census.living_groups(s.groups)
+    again = serve()
+    assert not census.living_groups(s.groups)
+    assert not any(os.path.exists(f"{base}/{name}") for base in census.instance_bases())
     assert again.run("print('hi')").stdout == "hi\n"
 
 
@@ -138,7 +175,7 @@ def test_a_crash_of_the_front_is_as_good_as_its_death(serve, sig):
 def test_two_servers_do_not_disturb_each_other(serve):
     a, b = serve(), serve()
     assert not set(a.groups) & set(b.groups)
-    job = Background(a.run, "import time; time.sleep(3); print('a')")
+    job = Background(a.run, "import time; time.sleep(1.5); print('a')")
     wait_for("the program of a", a.programs)
     assert b.run("print('b')").stdout == "b\n"
     assert b.stop() == 0

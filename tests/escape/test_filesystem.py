@@ -119,12 +119,13 @@ def test_mounts_cannot_be_made_or_changed(warm):
 
 def test_locks_and_watches_do_not_cross_between_runs(warm):
     """A plain bind of a host directory would share inotify, flock and leases."""
-    holder = Background(warm.run, "import fcntl, time\nf = open('/usr/bin/env', 'rb'); fcntl.flock(f, fcntl.LOCK_EX)\n"
-                        "print('held', flush=True); time.sleep(4)")
+    holder = Background(warm.execute, "import fcntl, time\nf = open('/usr/bin/env', 'rb'); fcntl.flock(f, fcntl.LOCK_EX)\n"
+                        "print('held', flush=True); time.sleep(60)", timeout_seconds=90)
     wait_for("the holder", warm.programs)
-    r = warm.run("import fcntl, time\nf = open('/usr/bin/env', 'rb')\nfor _ in range(15):\n"
-                 "  fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB); fcntl.flock(f, fcntl.LOCK_UN); time.sleep(.1)\n"
+    r = warm.run("import fcntl, time\nf = open('/usr/bin/env', 'rb')\nfor _ in range(10):\n"
+                 "  fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB); fcntl.flock(f, fcntl.LOCK_UN); time.sleep(.05)\n"
                  "print('free')")
+    warm.kill_programs()
     assert r.stdout == "free\n", r.stderr
     assert holder.result().stdout == "held\n"
 

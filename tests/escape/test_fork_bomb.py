@@ -34,7 +34,7 @@ def test_a_bomb_stays_below_the_limit_and_leaves_nothing(warm, name):
 
 
 def test_health_answers_during_a_bomb(warm, healthy):
-    r = healthy(Background(warm.execute, BOMBS["fork loop"], timeout_seconds=2.5))
+    r = healthy(Background(warm.execute, BOMBS["fork loop"], timeout_seconds=1.5))
     assert r.status == "timeout" and r["usage"]["pids_refused"] > 0
 
 

@@ -29,15 +29,15 @@ HANGS = {
 @pytest.mark.parametrize("name", HANGS)
 def test_a_hang_ends_at_the_deadline(warm, healthy, name):
     r = healthy(Background(warm.execute, "print('on', flush=True)\n" + HANGS[name],
-                           timeout_seconds=1, cpu_limit=1))
+                           timeout_seconds=0.6, cpu_limit=1))
     assert (r.status, r.exit_code, r.cause) == ("timeout", 124, "wall_timeout"), r
     assert r.stdout.startswith("on\n")
-    assert 950 <= r.execution_time_ms <= 1000 + 5000
+    assert 570 <= r.execution_time_ms <= 600 + 5000
 
 
 def test_output_right_up_to_the_deadline_is_kept(warm):
     r = warm.execute("import time\nn = 0\nwhile 1: print(n, flush=True); n += 1; time.sleep(.01)",
-                     timeout_seconds=1.5, cpu_limit=1)
+                     timeout_seconds=1, cpu_limit=1)
     lines = r.stdout.split("\n")
     assert r.status == "timeout" and lines[:3] == ["0", "1", "2"] and len(lines) > 20
 

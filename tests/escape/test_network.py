@@ -91,15 +91,16 @@ def test_there_is_loopback_and_no_other_interface(warm):
 
 
 def test_two_runs_do_not_share_a_loopback(warm):
-    listener = Background(warm.run, "import socket, time\ns = socket.create_server(('127.0.0.1', 4321))\n"
+    listener = Background(warm.execute, "import socket, time\ns = socket.create_server(('127.0.0.1', 4321))\n"
                           "u = socket.socket(socket.AF_UNIX); u.bind('\\0meet'); u.listen()\n"
-                          "s.settimeout(4)\ntry: s.accept(); print('GOT')\nexcept OSError: print('nobody')")
+                          "print('on', flush=True); s.accept(); print('GOT')", timeout_seconds=60)
     wait_for("the listener", warm.programs)
-    r = warm.run("import socket, time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end:\n"
+    r = warm.run("import socket, time\nend = time.monotonic() + 0.7\nwhile time.monotonic() < end:\n"
                  "  for f, a in ((socket.AF_INET, ('127.0.0.1', 4321)), (socket.AF_UNIX, '\\0meet')):\n"
                  "    try: socket.socket(f).connect(a); print('GOT')\n    except OSError: pass\n"
                  "  time.sleep(.05)\nprint('end')")
-    assert r.stdout == "end\n" and listener.result().stdout == "nobody\n"
+    warm.kill_programs()
+    assert r.stdout == "end\n" and listener.result().stdout == "on\n"
 
 
 @pytest.mark.parametrize("name, call", [

@@ -108,6 +108,13 @@ def instance_groups(root_pid):
     return groups
 
 
+def instance_bases():
+    """Roots of the hierarchies in which instances make groups."""
+    names = ("unified", "memory", "cpu", "cpuacct", "pids")
+    roots = {os.path.realpath(CGROUP_ROOT / name) for name in names if (CGROUP_ROOT / name).is_dir()}
+    return sorted(roots) or [str(CGROUP_ROOT)]
+
+
 def living_groups(groups):
     """Those of `groups` that still exist (the same inode: a name can be used again)."""
     alive = []

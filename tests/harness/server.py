@@ -56,7 +56,7 @@ class _UnixConnection(http.client.HTTPConnection):
 class Server:
     """`glovebox serve`, its address, and what it holds on the host."""
 
-    def __init__(self, *flags, listen="127.0.0.1:0", env=None):
+    def __init__(self, *flags, listen="127.0.0.1:0", env=None, stderr=None):
         self.uid_base = next(_bases)
         self.listen = listen
         self.flags = [*flags, "--uid-base", str(self.uid_base)]
@@ -67,6 +67,7 @@ class Server:
         self.address = None
         self.process = None
         self._log = tempfile.TemporaryFile()
+        self._stderr = stderr or self._log  # something else: log() stays empty
         self._printed = []
 
     # Life ---------------------------------------------------------------------
@@ -82,7 +83,7 @@ class Server:
         """Start the program and return at once."""
         argv = [PROGRAM, "serve", "--listen", self.listen, *self.flags]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self._log, env=self.env, start_new_session=True)
+                                        stderr=self._stderr, env=self.env, start_new_session=True)
         threading.Thread(target=self._read_stdout, daemon=True).start()
 
     def _read_stdout(self):
@@ -119,7 +120,7 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"signal {sig} did not end the server in 60 s:\n{self.log()}") from None
+            raise AssertionError(f"signal {sig} did not end the server:\n{self.log()}") from None
 
     def must_leave_nothing(self):
         """After the end: no process, group or mount of this server."""
@@ -242,3 +243,11 @@ class Server:
     def programs(self):
         """Pids of untrusted interpreters that live now."""
         return census.program_processes(self.uid_base)
+
+    def kill_programs(self):
+        """End the programs that live now, as somebody on the host could."""
+        for pid in self.programs():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass

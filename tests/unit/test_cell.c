@@ -325,8 +325,8 @@ static void whichever_call_of_the_supervisor_fails_nothing_is_left(void **state)
 		failed += !report->stood;
 		assert_int_equal(count_leaves(), 0);
 	}
-	assert_true(n > 100 && n < CALLS_MAX);
-	assert_true(failed > 80);
+	assert_in_range(n, 90, CALLS_MAX - 1); /* v1 groups take more of them */
+	assert_in_range(failed, 70, n);
 	expect_a_good_cell("call", n);
 }
 

@@ -438,6 +438,20 @@ static void ids_of_the_range_are_seen_in_all_three_files(void **state)
 	assert_true(subuid("a:0:4294967295\n"));
 }
 
+static bool is_taken(const char *passwd_text, uint32_t uid_base)
+{
+	return ids_are_taken(passwd_text, strlen(passwd_text), ids_passwd_names, uid_base);
+}
+
+static void the_config_processs_own_id_must_be_free_wherever_the_range_lies(void **state)
+{
+	(void)state;
+	assert_true(is_taken("a:x:2000001:5::", 3000000));
+	assert_false(is_taken("a:x:2000002:5::", 3000000));
+	assert_true(is_taken("a:x:3065535:5::", 3000000));
+	assert_false(is_taken("a:x:3065536:5::", 3000000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +471,7 @@ int main(void)
 		cmocka_unit_test(the_python_manifest_makes_settings_complete),
 		cmocka_unit_test(a_manifest_that_is_too_much_is_refused),
 		cmocka_unit_test(ids_of_the_range_are_seen_in_all_three_files),
+		cmocka_unit_test(the_config_processs_own_id_must_be_free_wherever_the_range_lies),
 	};
 
 	return cmocka_run_group_tests_name("config_parse", tests, NULL, NULL);

@@ -254,6 +254,22 @@ static void no_file_can_be_opened(void **state)
 	assert_int_equal(finish(&c), 0);
 }
 
+static int lingers(int fd)
+{
+	const struct linger on = { .l_onoff = 1, .l_linger = 3600 };
+
+	return setsockopt(fd, SOL_SOCKET, SO_LINGER, &on, sizeof(on)) < 0 && errno == EPERM ? 0 : 1;
+}
+
+/* Whoever closes such a socket waits for its peer: the front passes descriptors on. */
+static void no_socket_can_be_made_to_block_its_last_close(void **state)
+{
+	struct confined c = start(&front, lingers);
+
+	(void)state;
+	assert_int_equal(finish(&c), 0);
+}
+
 static int makes_socket(int fd)
 {
 	(void)fd;
@@ -456,6 +472,7 @@ int main(void)
 		cmocka_unit_test(a_log_that_is_a_file_loses_a_line_and_not_the_process),
 		cmocka_unit_test(the_front_can_do_its_work),
 		cmocka_unit_test(no_file_can_be_opened),
+		cmocka_unit_test(no_socket_can_be_made_to_block_its_last_close),
 		cmocka_unit_test(attacks_end_the_process),
 		cmocka_unit_test(not_even_its_own_kind_can_be_signalled),
 		cmocka_unit_test(abort_is_seen_as_such),

@@ -1,10 +1,12 @@
 #include "unit.h"
 
-#include "base/io.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -102,49 +104,131 @@ static void quoting_clips_what_is_long(void **state)
 	assert_string_equal(q.text + strlen(q.text) - 4, "...\"");
 }
 
-static void relay_keeps_newlines_and_replaces_control_bytes(void **state)
+static void relayed_bytes(const char *text, size_t len, const char *expected)
 {
-	char text[64];
+	struct log_relay r = { .from = "front" };
+	char got[512];
 
-	(void)state;
-	log_relay("a\x1b[2J\nb\0c\r\n", 11);
-	(void)captured(text, sizeof(text));
-	assert_string_equal(text, "a?[2J\nb?c?\n");
+	assert_int_equal(ftruncate(capture, 0), 0);
+	assert_int_equal(lseek(capture, 0, SEEK_SET), 0);
+	for (size_t i = 0; i < len; i++) /* in the smallest pieces */
+		log_relay(&r, 0, text + i, 1);
+	log_relay_end(&r, 0);
+	(void)captured(got, sizeof(got));
+	assert_string_equal(got, expected);
+
+	assert_int_equal(ftruncate(capture, 0), 0);
+	assert_int_equal(lseek(capture, 0, SEEK_SET), 0);
+	log_relay(&r, 0, text, len);
+	log_relay_end(&r, 0);
+	(void)captured(got, sizeof(got));
+	assert_string_equal(got, expected);
 }
 
-static void relay_passes_on_more_than_one_line_at_a_time(void **state)
+static void relay_marks_every_line_and_replaces_control_bytes(void **state)
 {
+	(void)state;
+	relayed_bytes("a\x1b[2J\nb\0c\r\n", 11, "relay=front a?[2J\nrelay=front b?c?\n");
+	relayed_bytes("\n\n\xff\n", 4, "relay=front ?\n");
+	relayed_bytes("no end", 6, "relay=front no end\n");
+	relayed_bytes("", 0, "");
+}
+
+static void relay_cuts_a_long_line_into_marked_ones(void **state)
+{
+	struct log_relay r = { .from = "front" };
 	char big[5000], text[8192];
+	size_t lines = 0;
 
 	(void)state;
 	memset(big, 'r', sizeof(big));
-	log_relay(big, sizeof(big));
-	assert_int_equal(captured(text, sizeof(text)), sizeof(big));
-	assert_memory_equal(text, big, sizeof(big));
+	log_relay(&r, 0, big, sizeof(big));
+	log_relay_end(&r, 0);
+	assert_true(captured(text, sizeof(text)) > sizeof(big));
+	for (char *at = text, *end; *at; at = end + 1, lines++) {
+		end = strchr(at, '\n');
+		assert_non_null(end);
+		assert_memory_equal(at, "relay=front r", 13);
+		assert_true(end - at < PIPE_BUF);
+	}
+	assert_int_equal(lines, (sizeof(big) + LOG_LINE_MAX - 1) / LOG_LINE_MAX);
+}
+
+static void relay_drops_what_is_too_much_for_a_second_and_says_so(void **state)
+{
+	static char line[100], text[2 * LOG_RELAY_BYTES_PER_S];
+	const size_t lines = LOG_RELAY_BYTES_PER_S / sizeof(line) + 500;
+	struct log_relay r = { .from = "front" };
+	size_t n;
+
+	(void)state;
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\n';
+	for (size_t i = 0; i < lines; i++)
+		log_relay(&r, NS_PER_S - 1, line, sizeof(line));
+	n = captured(text, sizeof(text));
+	assert_in_range(n, LOG_RELAY_BYTES_PER_S - 200, LOG_RELAY_BYTES_PER_S);
+	assert_int_equal(text[n - 1], '\n');
+
+	log_relay(&r, 2 * NS_PER_S, "next\n", 5);
+	(void)captured(text, sizeof(text));
+	(void)snprintf(line, sizeof(line), " ev=relay from=front lines_dropped=%zu\n",
+		lines - n / (sizeof(line) + strlen("relay=front ")));
+	assert_non_null(strstr(text + n, line));
+	assert_non_null(strstr(text + n, "\nrelay=front next\n"));
+	n = captured(text, sizeof(text));
+	log_relay_end(&r, 2 * NS_PER_S);
+	assert_int_equal(captured(text, sizeof(text)), n); /* said once */
+}
+
+/* Standard error becomes a pipe without a reader's help, full, and blocking or not. */
+static void fill_stderr(int pipe_fds[2], int flags)
+{
+	char text[512] = { 0 };
+
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK), 0);
+	while (write(pipe_fds[1], text, sizeof(text)) > 0)
+		;
+	while (write(pipe_fds[1], text, 1) > 0)
+		;
+	assert_int_equal(fcntl(pipe_fds[1], F_SETFL, flags), 0);
+	assert_true(dup2(pipe_fds[1], STDERR_FILENO) >= 0);
+}
+
+static void lines_are_lost_and_counted(int flags)
+{
+	struct log_relay r = { .from = "front" };
+	char text[512];
+	int full[2];
+
+	(void)alarm(20); /* a log that blocks is the fault looked for */
+	fill_stderr(full, flags);
+	log_info("lost", "n=%d", 1);
+	log_info("lost", "n=%d", 2);
+	log_relay(&r, 0, "lost\n", 5);
+	assert_true(dup2(capture, STDERR_FILENO) >= 0);
+	log_relay(&r, 0, "relayed\n", 8);
+	log_info("found", "n=%d", 3);
+	log_info("after", "n=%d", 4);
+	(void)alarm(0);
+	(void)captured(text, sizeof(text));
+	assert_memory_equal(text, "relay=front relayed\n", 20);
+	assert_non_null(strstr(text, "ev=found lines_lost=3 n=3\n"));
+	assert_non_null(strstr(text, "ev=after n=4\n"));
+	(void)close(full[0]);
+	(void)close(full[1]);
 }
 
 static void lost_lines_are_counted_on_the_next_one(void **state)
 {
-	char text[512];
-	int full[2];
-
 	(void)state;
-	assert_int_equal(pipe2(full, O_CLOEXEC | O_NONBLOCK), 0);
-	while (write(full[1], text, sizeof(text)) > 0)
-		;
-	while (write(full[1], text, 1) > 0)
-		;
-	assert_true(dup2(full[1], STDERR_FILENO) >= 0);
-	log_info("lost", "n=%d", 1);
-	log_info("lost", "n=%d", 2);
-	assert_true(dup2(capture, STDERR_FILENO) >= 0);
-	log_info("found", "n=%d", 3);
-	log_info("after", "n=%d", 4);
-	(void)captured(text, sizeof(text));
-	assert_non_null(strstr(text, "ev=found lines_lost=2 n=3\n"));
-	assert_non_null(strstr(text, "ev=after n=4\n"));
-	(void)close(full[0]);
-	(void)close(full[1]);
+	lines_are_lost_and_counted(O_NONBLOCK);
+}
+
+static void a_reader_that_has_stopped_does_not_stop_the_writer(void **state)
+{
+	(void)state;
+	lines_are_lost_and_counted(0);
 }
 
 static void level_words_are_parsed_exactly(void **state)
@@ -169,9 +253,11 @@ int main(void)
 		captured_test(event_is_one_line_of_pairs),
 		captured_test(event_above_the_level_is_not_written),
 		captured_test(long_event_is_cut_but_keeps_its_newline),
-		captured_test(relay_keeps_newlines_and_replaces_control_bytes),
-		captured_test(relay_passes_on_more_than_one_line_at_a_time),
+		captured_test(relay_marks_every_line_and_replaces_control_bytes),
+		captured_test(relay_cuts_a_long_line_into_marked_ones),
+		captured_test(relay_drops_what_is_too_much_for_a_second_and_says_so),
 		captured_test(lost_lines_are_counted_on_the_next_one),
+		captured_test(a_reader_that_has_stopped_does_not_stop_the_writer),
 		cmocka_unit_test(quoting_leaves_no_way_to_forge_a_line),
 		cmocka_unit_test(quoting_clips_what_is_long),
 		cmocka_unit_test(level_words_are_parsed_exactly),

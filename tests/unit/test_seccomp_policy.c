@@ -12,6 +12,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -286,8 +287,16 @@ static const struct expectation front_table[] = {
 	{ SYS_fcntl, { 0, F_SETLK }, ERRNO(EINVAL) },
 	{ SYS_ioctl, { 0, FIONREAD }, ALLOW },
 	{ SYS_ioctl, { 0, TIOCSTI }, ERRNO(ENOTTY) },
+	{ SYS_setsockopt, { 0, IPPROTO_TCP, TCP_NODELAY }, ALLOW },
+	{ SYS_setsockopt, { 0, IPPROTO_TCP, TCP_ULP }, ERRNO(EPERM) },
+	{ SYS_setsockopt, { 0, SOL_SOCKET, TCP_NODELAY }, ERRNO(EPERM) },
+	{ SYS_setsockopt, { 0, SOL_SOCKET, SO_LINGER }, ERRNO(EPERM) },
+	{ SYS_setsockopt, { 0, SOL_SOCKET | GARBAGE, SO_LINGER | GARBAGE }, ERRNO(EPERM) },
+	{ SYS_setsockopt, { 0, SOL_SOCKET, SO_SNDBUF }, ERRNO(EPERM) },
+	{ SYS_setsockopt, { 0, SOL_SOCKET, SO_ATTACH_FILTER }, ERRNO(EPERM) },
 	{ SYS_tgkill, { 1, 1, SIGABRT }, ALLOW },
 	{ SYS_tgkill, { 1, 1, SIGKILL }, ERRNO(EPERM) },
+	{ SYS_poll, { 0 }, ALLOW }, /* the log */
 	{ SYS_socket, { 0 }, KILL },
 	{ SYS_connect, { 0 }, KILL },
 	{ SYS_execve, { 0 }, KILL },
@@ -301,6 +310,7 @@ static const struct expectation front_table[] = {
 static const struct expectation config_table[] = {
 	{ SYS_read, { 0 }, ALLOW },
 	{ SYS_sendmsg, { 0 }, ALLOW },
+	{ SYS_poll, { 0 }, ALLOW }, /* the log */
 	{ SYS_exit_group, { 0 }, ALLOW },
 	{ SYS_openat, { 0 }, ERRNO(ENOENT) },
 	{ SYS_accept4, { 0 }, KILL },

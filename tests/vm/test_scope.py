@@ -8,7 +8,7 @@ import pytest
 from harness import census
 from harness.cli import glovebox
 from harness.poll import wait_for
-from test_serve import check_service, finish, given, group_of  # noqa: F401 (a fixture)
+from test_serve import check_service, finish, group_of
 
 SLOW = ("--timeout", "120", "--cpu", "1")
 REMEDIES = ("systemd-run --scope -p Delegate=yes", "--cgroup PATH", "Delegate=yes")
@@ -81,7 +81,7 @@ def test_a_scope_that_never_comes_is_given_up(systemd):
     assert len(systemd.calls) == 1
 
 
-def test_where_it_is_told_to_go_systemd_is_not_asked(systemd, given):  # noqa: F811
+def test_where_it_is_told_to_go_systemd_is_not_asked(systemd, given):
     done = run("--cgroup", "/given/cells")
     assert (done.returncode, done.stdout) == (0, b"42\n"), done
     assert not systemd.calls and not systemd.scopes

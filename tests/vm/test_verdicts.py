@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import TOP
+from conftest import instances
 from harness import census
 from harness.cli import glovebox
 from harness.poll import wait_for
@@ -97,7 +97,7 @@ def test_killing_the_command_kills_the_program_and_leaves_nothing(sig):
         p.send_signal(sig)
         p.wait(400)
     wait_for("the program's processes to go", lambda: not cell_programs())
-    wait_for("the groups to go", lambda: not list(TOP.glob("glovebox.*")))
+    wait_for("the groups to go", lambda: not instances())
 
 
 def test_killing_the_supervisor_kills_the_program_and_the_next_start_sweeps():
@@ -110,6 +110,6 @@ def test_killing_the_supervisor_kills_the_program_and_the_next_start_sweeps():
         os.kill(supervisor, signal.SIGKILL)
         assert p.wait(400) == 125
     wait_for("the program's processes to go", lambda: not cell_programs())
-    assert list(TOP.glob("glovebox.*")), "somebody cleaned up after a dead supervisor"
+    assert instances(), "somebody cleaned up after a dead supervisor"
     assert run("print(1)", *SLOW).stdout == b"1\n"
-    assert not list(TOP.glob("glovebox.*"))
+    assert not instances()

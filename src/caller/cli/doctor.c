@@ -80,8 +80,11 @@ static void on_row(void *context, const struct gbx_layer *layer)
 		(void)printf("%-*s%s\n", NAME_WIDTH, "advice", layer->why);
 		return;
 	}
-	(void)printf("%-*s%s\n", NAME_WIDTH, layer->name, layer->in_force ? "in force" : "MISSING");
-	if (layer->in_force) {
+	(void)printf("%-*s%s\n", NAME_WIDTH, layer->name,
+		!layer->tried     ? "not tried"
+		: layer->in_force ? "in force"
+				  : "MISSING");
+	if (layer->in_force || !layer->tried) {
 		print_line("", layer->why);
 		return;
 	}
@@ -104,9 +107,10 @@ static void on_object(void *context, const struct gbx_layer *layer)
 		r = json_array_append_new(d->advice, json_string(layer->why));
 	else
 		r = json_array_append_new(d->layers,
-			json_pack("{s:s, s:b, s:o, s:s, s:s}", "name", layer->name, "in_force",
-				layer->in_force, "why", text_or_null(layer->why), "lost",
-				layer->lost, "remedy", layer->remedy));
+			json_pack("{s:s, s:o, s:o, s:s, s:s}", "name", layer->name, "in_force",
+				layer->tried ? json_boolean(layer->in_force) : json_null(), "why",
+				text_or_null(layer->why), "lost", layer->lost, "remedy",
+				layer->remedy));
 	if (r < 0)
 		error(EXIT_FAILURE, 0, "out of memory");
 }
@@ -142,8 +146,6 @@ int doctor_main(int argc, char **argv)
 	d.layers = json_array();
 	d.advice = json_array();
 
-	if (geteuid() != 0)
-		error(0, 0, "without root no layer can be tried; run this with sudo");
 	would_start = gbx_doctor(&options, d.json ? on_object : on_row, &d, &why);
 	if (would_start < 0) {
 		(void)fflush(stdout);

@@ -147,7 +147,7 @@ static void parse(int argc, char **argv, struct run *run)
 		{ "cpu", OPTION_CPU, "CPUS", 0, "CPUs that it may use (0.5)", 0 },
 		{ "pids", OPTION_PIDS, "N", 0, "processes and threads that it may have", 0 },
 		{ "stdin", OPTION_STDIN, "FILE", 0,
-			"its standard input; - for our own (default: empty)", 0 },
+			"its standard input; - for our own (default: none)", 0 },
 		{ "json", OPTION_JSON, NULL, 0,
 			"print the answer that POST /execute would give, instead of the output",
 			0 },

@@ -27,7 +27,7 @@
 #endif
 
 #define FIRST_FD 3
-#define HIGH_FD  64
+#define HIGH_FD  16
 
 enum {
 	OPTION_CONFIG = OPTION_VERB,

@@ -10,7 +10,11 @@
 static void show(const struct msg_layer *m, gbx_layer_fn on_layer, void *context)
 {
 	struct fault why = m->why;
-	struct gbx_layer layer = { .size = sizeof(layer), .in_force = m->in_force != 0 };
+	struct gbx_layer layer = {
+		.size = sizeof(layer),
+		.in_force = m->state == LAYER_IN_FORCE,
+		.tried = m->state == LAYER_IN_FORCE || m->state == LAYER_MISSING,
+	};
 
 	if (why.code != 0)
 		(void)fault_launder(&why);
@@ -19,7 +23,7 @@ static void show(const struct msg_layer *m, gbx_layer_fn on_layer, void *context
 	if (m->layer < LAYER_MAX) {
 		layer.name = layer_word(m->layer);
 		layer.lost = layer_lost(m->layer);
-		layer.remedy = layer_remedy(m->layer);
+		layer.remedy = layer_remedy_for(m->layer, &why);
 	}
 	on_layer(context, &layer);
 }

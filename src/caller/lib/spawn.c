@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define FIRST_FD 3
-#define HIGH_FD  64 /* where descriptors wait that must not be in the way of 0…11 */
+#define HIGH_FD  16 /* where descriptors wait that must not be in the way of 0…11 */
 
 #define CLEANUP_ACTIONS CLEANUP(actions_done) posix_spawn_file_actions_t
 #define CLEANUP_ATTR    CLEANUP(attr_done) posix_spawnattr_t

@@ -1,8 +1,11 @@
 #include "edge/config/ids.h"
 
+#include "wire/settings.h"
+
 #include <string.h>
 
 #define FIELDS_MAX 4
+#define UID_RANGE  65536
 
 struct line {
 	const char *fields[FIELDS_MAX];
@@ -103,4 +106,12 @@ bool ids_group_names(const char *text, size_t len, const struct id_range *range)
 bool ids_subuid_names(const char *text, size_t len, const struct id_range *range)
 {
 	return any_line(text, len, subuid_line, range);
+}
+
+bool ids_are_taken(const char *text, size_t len, ids_names_fn *names, uint32_t uid_base)
+{
+	const struct id_range range = { uid_base, (uint64_t)uid_base + UID_RANGE - 1 };
+	const struct id_range own = { CONFIG_UID, CONFIG_UID };
+
+	return names(text, len, &range) || names(text, len, &own);
 }

@@ -21,3 +21,9 @@ bool ids_group_names(const char *text, size_t len, const struct id_range *range)
 	__attribute__((nonnull));
 bool ids_subuid_names(const char *text, size_t len, const struct id_range *range)
 	__attribute__((nonnull));
+typedef bool ids_names_fn(const char *text, size_t len, const struct id_range *range);
+
+/* Does the file name an id that a host with this uid-base needs: one of the 65,536 from
+ * there on, or the config process's own? */
+bool ids_are_taken(const char *text, size_t len, ids_names_fn *names, uint32_t uid_base)
+	__attribute__((nonnull));

@@ -28,9 +28,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#define CONFIG_UID          2000001 /* of the default range: settings are not known yet */
 #define CONFIG_OPEN_FILES   16
-#define UID_RANGE           65536
 #define OVERRIDES_BYTES_MAX (256u << 10)
 #define IDS_BYTES_MAX       (16u << 20) /* a passwd of 200,000 people */
 #define FILE_NAME_MAX       128
@@ -129,13 +127,12 @@ static int check_ids(struct settings *s, struct fault *f)
 	static const struct {
 		int fd;
 		const char *name;
-		bool (*names)(const char *text, size_t len, const struct id_range *range);
+		ids_names_fn *names;
 	} files[] = {
 		{ CONFIG_FD_PASSWD, "passwd", ids_passwd_names },
 		{ CONFIG_FD_GROUP, "group", ids_group_names },
 		{ CONFIG_FD_SUBUID, "subuid", ids_subuid_names },
 	};
-	const struct id_range range = { s->uid_base, (uint64_t)s->uid_base + UID_RANGE - 1 };
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		CLEANUP_BLOB b = { 0 };
@@ -144,7 +141,7 @@ static int check_ids(struct settings *s, struct fault *f)
 		r = read_blob(files[i].fd, IDS_BYTES_MAX, files[i].name, &b, f);
 		if (r < 0)
 			return r;
-		if (files[i].names(b.bytes, b.len, &range))
+		if (ids_are_taken(b.bytes, b.len, files[i].names, s->uid_base))
 			s->uid_range_taken = 1;
 	}
 	return 0;

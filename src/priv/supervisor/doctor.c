@@ -13,19 +13,19 @@ static void send_layers(const struct engine *e)
 	for (unsigned i = 0; i < LAYER_MAX; i++) {
 		struct msg_layer m = {
 			.layer = i,
-			.in_force = !!(e->layers.in_force & LAYER_BIT(i)),
+			.state = !(e->layers.tried & LAYER_BIT(i))   ? LAYER_UNTRIED
+				 : e->layers.in_force & LAYER_BIT(i) ? LAYER_IN_FORCE
+								     : LAYER_MISSING,
 			.why = e->layers.why[i],
 		};
 
-		if (!m.in_force && m.why.code == 0)
-			(void)fault_say(&m.why, -1, "could not be tried");
 		(void)channel_send(BOOT_CHANNEL, MSG_LAYER, &m, NULL);
 	}
 }
 
 static void send_advice(const struct fault *why)
 {
-	struct msg_layer m = { .layer = LAYER_MAX, .why = *why };
+	struct msg_layer m = { .layer = LAYER_MAX, .state = LAYER_UNTRIED, .why = *why };
 
 	(void)channel_send(BOOT_CHANNEL, MSG_LAYER, &m, NULL);
 }
@@ -34,14 +34,15 @@ int role_probe(void)
 {
 	static struct engine e;
 	struct msg_layers_end end = { 0 };
-	struct fault f = { 0 };
+	struct fault f = { 0 }, missing = { 0 };
 	int r;
 
 	log_setup("probe", LOG_LEVEL_ERR);
 	engine_clear(&e);
-	r = engine_open(&e, &f);
+	r = engine_open(&e, true, &f);
 	send_layers(&e);
-	if (r < 0)
+	/* A missing layer has been sent as such. */
+	if (r < 0 && layers_explain(&e.layers, e.settings.allow_degraded, &missing) == 0)
 		send_advice(&f);
 	if (e.layers.core_pattern_piped) {
 		(void)fault_say(

@@ -30,10 +30,6 @@ static int clean_self(struct fault *f)
 	struct rlimit files = { 0 };
 	int r;
 
-	if (geteuid() != 0)
-		return fault_say(f, -EPERM,
-			"Glovebox needs root: it makes namespaces, mounts and control groups. "
-			"Start it with sudo");
 	(void)umask(077);
 	r = sys.setgroups(0, NULL);
 	if (r < 0)
@@ -43,6 +39,15 @@ static int clean_self(struct fault *f)
 	if (r == 0)
 		r = sys.prlimit(0, RLIMIT_NOFILE, &files, NULL);
 	return r < 0 ? fault_set(f, r, "open files limit") : 0;
+}
+
+static int check_rights(struct layers *l, struct fault *f)
+{
+	if (geteuid() != 0)
+		return fault_say(f, -EPERM,
+			"Glovebox needs root: it makes namespaces, mounts and control groups. "
+			"Start it with sudo");
+	return layers_probe_caps(l, f);
 }
 
 static int open_images(struct engine *e, struct fault *f)
@@ -74,17 +79,26 @@ static const struct cgroup_limits inits_limits = { UINT64_C(1) << 30, 1000, 4096
 static int prepare(struct engine *e, struct fault *f)
 {
 	int swept, r = lease_take(&e->lease, f);
+	char record[CGROUP_RECORD_MAX];
 
 	if (r < 0)
 		return r;
 	e->settings.uid_base += e->lease.number * LEASE_UIDS;
 	r = scope_enter(e->settings.cgroup, f);
-	if (r == 0)
-		r = cgroup_tree_open(&e->tree, e->lease.number, e->settings.cgroup, f);
+	if (r < 0)
+		return r;
+	swept = (int)lease_sweep(&e->lease, cgroup_sweep_record);
+	r = cgroup_tree_open(&e->tree, e->lease.number, e->settings.cgroup, f);
 	if (r < 0)
 		return r;
 	e->tree_open = true;
-	swept = cgroup_sweep(&e->tree, lease_is_dead, &e->lease);
+	cgroup_record(&e->tree, record);
+	r = lease_record(&e->lease, record);
+	if (r < 0)
+		return fault_set(
+			f, r, "write down the groups in " LEASE_DIR "/lease.%u", e->lease.number);
+	/* And what died before it had written a record. */
+	swept += cgroup_sweep(&e->tree, lease_is_dead, &e->lease);
 	if (swept > 0)
 		log_warn("swept", "groups=%d why=\"an instance died without cleaning up\"", swept);
 	layers_probe_cgroups(&e->layers, &e->tree);
@@ -92,7 +106,7 @@ static int prepare(struct engine *e, struct fault *f)
 	if (r == 0)
 		r = view_open(&e->view, &e->settings.runtime, f);
 	if (r < 0) {
-		e->layers.why[LAYER_ROOT] = *f;
+		layers_refuse_root(&e->layers, f);
 		return r;
 	}
 	r = cgroup_create(&e->tree, "inits", &inits_limits, &e->inits, f);
@@ -113,21 +127,28 @@ static int prepare(struct engine *e, struct fault *f)
 	return 0;
 }
 
-int engine_open(struct engine *e, struct fault *f)
+int engine_open(struct engine *e, bool pooled, struct fault *f)
 {
-	int r = clean_self(f);
+	int r = check_rights(&e->layers, f);
 
+	if (r == 0)
+		r = clean_self(f);
 	if (r == 0)
 		r = open_images(e, f);
 	if (r == 0)
 		r = boot_settings(e->self_fd, &e->settings, f);
 	if (r < 0)
 		return r;
+	if (!pooled)
+		e->settings.pool_size = 0;
 	layers_probe_kernel(&e->layers, &e->settings);
 	r = prepare(e, f);
-	/* A missing layer explains more than the step that stumbled over it. */
-	if (r < 0)
-		return r;
+	if (r < 0) {
+		/* A missing layer explains more than the step that stumbled over it. */
+		int missing = layers_explain(&e->layers, e->settings.allow_degraded, f);
+
+		return missing < 0 ? missing : r;
+	}
 	r = layers_decide(&e->layers, e->settings.allow_degraded, f);
 	if (r == 0)
 		log_degraded(e);
@@ -137,8 +158,13 @@ int engine_open(struct engine *e, struct fault *f)
 void engine_close(struct engine *e)
 {
 	(void)cgroup_destroy(&e->tree, &e->inits);
-	if (e->tree_open)
+	if (e->tree_open) {
 		cgroup_tree_close(&e->tree);
+		/* Confirms that the own groups are gone, and clears the record. Not from inside
+		 * of one of them: then the next start does it. */
+		if (!e->tree.moved)
+			(void)lease_sweep(&e->lease, cgroup_sweep_record);
+	}
 	e->tree_open = false;
 	drop_fd(&e->self_fd);
 	drop_fd(&e->box_fd);

@@ -29,7 +29,7 @@ void engine_clear(struct engine *e) __attribute__((nonnull));
 
 /* Read the settings (boot.h), then prepare. Stops at the first thing that cannot be had;
  * what was found out about the layers until then is in e->layers. Needs root. */
-int engine_open(struct engine *e, struct fault *f) __attribute__((nonnull));
+int engine_open(struct engine *e, bool pooled, struct fault *f) __attribute__((nonnull));
 
 /* Remove every trace: groups, mounts (with the process), the lease. */
 void engine_close(struct engine *e) __attribute__((nonnull));

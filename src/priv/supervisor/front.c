@@ -1,5 +1,7 @@
 #include "priv/supervisor/front.h"
 
+#include "base/check.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -19,27 +21,16 @@
 #include <unistd.h>
 
 #define BACKLOG     1024
-#define SOCKET_MODE 0660 /* a Unix socket: root and its group; the operator may widen it */
+#define LOG_PIECE   4096
+#define LAST_WORDS  (64 * 1024) /* what the pipe holds */
+#define SOCKET_MODE 0660        /* a Unix socket: root and its group; the operator may widen it */
 
 void front_clear(struct front *fr)
 {
-	*fr = (struct front){ .listen_fd = -1, .channel_fd = -1, .log_fd = -1 };
+	*fr = (struct front){
+		.listen_fd = -1, .channel_fd = -1, .log_fd = -1, .log = { .from = "front" }
+	};
 	process_clear(&fr->process);
-}
-
-static bool is_local(const struct listen_address *a)
-{
-	static const uint8_t loopback6[16] = { [15] = 1 };
-
-	switch ((enum listen_kind)a->kind) {
-	case LISTEN_INET:
-		return a->ip[0] == 127;
-	case LISTEN_INET6:
-		return memcmp(a->ip, loopback6, sizeof(loopback6)) == 0;
-	case LISTEN_UNIX:
-	default:
-		return true;
-	}
 }
 
 union address {
@@ -110,11 +101,8 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 
 	fr->port = s->listen.port;
 	front_url(fr, s, url, sizeof(url));
-	if (!is_local(&s->listen) && !s->insecure)
-		return fault_say(f, -EPERM,
-			"refusing to listen on %s: anyone who reaches it could run code. Listen on "
-			"127.0.0.1 or unix:PATH, or pass --insecure",
-			url);
+	/* settings_fault() has let nothing else pass (boot.c). */
+	CHECK(s->insecure || listen_is_local(&s->listen));
 	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fault_set(f, -errno, "socket for %s", url);
@@ -170,11 +158,11 @@ int front_start(struct front *fr, int self_fd, struct fault *f)
 
 bool front_relay_log(struct front *fr)
 {
-	char bytes[4096];
+	char bytes[LOG_PIECE];
 	ssize_t n = read(fr->log_fd, bytes, sizeof(bytes));
 
 	if (n > 0)
-		log_relay(bytes, (size_t)n);
+		log_relay(&fr->log, clock_ns(), bytes, (size_t)n);
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -189,11 +177,21 @@ void front_end(struct front *fr)
 
 		(void)sys.poll(&p, 1, -1);
 	}
-	if (fr->log_fd >= 0)
-		(void)front_relay_log(fr);
+	for (int left = fr->log_fd >= 0 ? LAST_WORDS / LOG_PIECE : 0; left > 0; left--)
+		if (!front_relay_log(fr))
+			break;
+	log_relay_end(&fr->log, clock_ns());
 	process_close(&fr->process);
 	drop_fd(&fr->channel_fd);
 	drop_fd(&fr->log_fd);
+}
+
+void front_unlisten(struct front *fr, const struct settings *s)
+{
+	/* First the name: it must never be another server's. */
+	if (fr->listen_fd >= 0 && s->listen.kind == LISTEN_UNIX)
+		(void)unlink(s->listen.path);
+	drop_fd(&fr->listen_fd);
 }
 
 void front_url(const struct front *fr, const struct settings *s, char *ret, size_t room)

@@ -19,12 +19,28 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define PROBE_TIMEOUT_MS  10000
-#define OPEN_FILES_NEEDED 256 /* what a program gets (box/enter/steps.c) */
+#define PROBE_TIMEOUT_MS 10000
+
+/* Open files, rounded up: what the supervisor has when idle; while it makes one cell (its
+ * mounts, and the copy of everything that a child parks before its exec); for each cell (a
+ * directory in each hierarchy, two events, two channels, two pidfds, three mounts, and the
+ * four of a SUBMIT). A program gets 256 where there are so many (box/enter/steps.c). */
+#define FILES_IDLE    64u
+#define FILES_BUILD   64u
+#define FILES_RUN     (CGROUP_HIERARCHIES_MAX + 14u)
+#define FILES_PROGRAM 256u
 
 static void yes(struct layers *l, enum layer layer)
 {
+	l->tried |= LAYER_BIT(layer);
 	l->in_force |= LAYER_BIT(layer);
+}
+
+/* The layer's fault, to be filled. */
+static struct fault *no(struct layers *l, enum layer layer)
+{
+	l->tried |= LAYER_BIT(layer);
+	return &l->why[layer];
 }
 
 static void judge(struct layers *l, enum layer layer, int r, const char *what)
@@ -32,7 +48,22 @@ static void judge(struct layers *l, enum layer layer, int r, const char *what)
 	if (r >= 0)
 		yes(l, layer);
 	else
-		(void)fault_set(&l->why[layer], r, "%s", what);
+		(void)fault_set(no(l, layer), r, "%s", what);
+}
+
+int layers_probe_caps(struct layers *l, struct fault *f)
+{
+	uint64_t missing = START_CAPABILITIES & ~caps_permitted();
+	char names[256];
+
+	*l = (struct layers){ .in_force = 0 };
+	if (missing == 0) {
+		yes(l, LAYER_CAPS);
+		return 0;
+	}
+	caps_names(missing, names, sizeof(names));
+	(void)fault_say(no(l, LAYER_CAPS), -EPERM, "root has not %s", names);
+	return layers_explain(l, 0, f);
 }
 
 static void probe_namespaces(struct layers *l)
@@ -59,8 +90,6 @@ static void probe_confinement(struct layers *l)
 {
 	int pidfd;
 
-	judge(l, LAYER_CAPS, sys.prctl(PR_CAPBSET_READ, CAPS_SETPCAP, 0, 0, 0) == 1 ? 0 : -EPERM,
-		"CAP_SETPCAP is not in the bounding set");
 	judge(l, LAYER_NNP, sys.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), "PR_GET_NO_NEW_PRIVS");
 	judge(l, LAYER_SECCOMP, seccomp_available(), "SECCOMP_RET_ERRNO");
 	judge(l, LAYER_LANDLOCK, landlock_abi() > 0 ? 0 : -EOPNOTSUPP, "landlock_create_ruleset");
@@ -69,28 +98,35 @@ static void probe_confinement(struct layers *l)
 	drop_fd(&pidfd);
 }
 
-static void probe_rlimits(struct layers *l)
+static void probe_rlimits(struct layers *l, const struct settings *s)
 {
+	rlim_t needed = FILES_IDLE + FILES_BUILD + (s->max_runs + s->pool_size) * FILES_RUN;
 	struct rlimit now = { 0 };
 	int r = sys.prlimit(0, RLIMIT_NOFILE, NULL, &now);
 
-	if (r == 0 && now.rlim_max < OPEN_FILES_NEEDED)
-		r = -EMFILE;
-	judge(l, LAYER_RLIMITS, r, "hard limit of open files");
+	if (needed < FILES_PROGRAM)
+		needed = FILES_PROGRAM;
+	if (r == 0 && now.rlim_max < needed)
+		(void)fault_say(no(l, LAYER_RLIMITS), -EMFILE,
+			"the hard limit of open files is %lu; max-runs %u and pool-size %u need "
+			"%lu",
+			(unsigned long)now.rlim_max, s->max_runs, s->pool_size,
+			(unsigned long)needed);
+	else
+		judge(l, LAYER_RLIMITS, r, "hard limit of open files");
 }
 
 void layers_probe_kernel(struct layers *l, const struct settings *s)
 {
 	char pattern[128];
 
-	*l = (struct layers){ .in_force = 0 };
 	probe_namespaces(l);
 	probe_confinement(l);
-	probe_rlimits(l);
+	probe_rlimits(l, s);
 	if (s->uid_range_taken)
-		(void)fault_say(&l->why[LAYER_UIDS], -EBUSY,
-			"a user, group or subordinate range lies in %u-%u", s->uid_base,
-			s->uid_base + 65535);
+		(void)fault_say(no(l, LAYER_UIDS), -EBUSY,
+			"a user, group or subordinate range lies in %u-%u or at %u", s->uid_base,
+			s->uid_base + 65535, CONFIG_UID);
 	else
 		yes(l, LAYER_UIDS);
 	if (io_read_text(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)) > 0)
@@ -164,36 +200,77 @@ static void destroy(struct cell *c, const struct cell_factory *factory)
 	}
 }
 
+/* Which layer is it that a cell could not be given? By the steps of box/init/steps.c and the
+ * supervisor's own; LAYER_MAX when it is none of those that only a cell can try. */
+static enum layer blame(const struct fault *why)
+{
+	static const char *const root_steps[] = {
+		": mounts: ", ": private mounts: ", ": pivot: ", ": check root: "
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(root_steps); i++) {
+		if (strstr(why->text, root_steps[i]))
+			return LAYER_ROOT;
+	}
+	return strstr(why->text, ": proc: ") ? LAYER_PROC : LAYER_MAX;
+}
+
+void layers_refuse_root(struct layers *l, const struct fault *why)
+{
+	*no(l, LAYER_ROOT) = *why;
+}
+
+void layers_refuse_cell(struct layers *l, const struct fault *why)
+{
+	enum layer layer = blame(why);
+
+	l->cell = *why;
+	if (layer < LAYER_MAX)
+		*no(l, layer) = *why;
+}
+
 int layers_probe_cell(struct layers *l, const struct cell_factory *factory)
 {
+	struct fault f = { 0 };
 	struct cell c;
 	int r;
 
 	memset(&c, 0, sizeof(c));
-	r = cell_create(&c, factory, 0, 0, &l->cell);
+	r = cell_create(&c, factory, 0, 0, &f);
 	if (r == 0)
-		r = build(&c, factory, &l->cell);
+		r = build(&c, factory, &f);
 	destroy(&c, factory);
 	if (r == 0) {
 		yes(l, LAYER_ROOT);
 		yes(l, LAYER_PROC);
 		return 0;
 	}
-	l->why[LAYER_ROOT] = l->cell;
-	l->why[LAYER_PROC] = l->cell;
+	layers_refuse_cell(l, &f);
 	return r;
 }
 
-int layers_decide(const struct layers *l, uint64_t allowed, struct fault *f)
+int layers_explain(const struct layers *l, uint64_t allowed, struct fault *f)
 {
-	uint64_t missing = LAYER_ALL & ~l->in_force & ~(allowed & LAYERS_DEGRADABLE);
+	uint64_t missing = l->tried & ~l->in_force & ~(allowed & LAYERS_DEGRADABLE);
 
 	for (unsigned i = 0; i < LAYER_MAX; i++) {
 		if (!(missing & LAYER_BIT(i)))
 			continue;
 		return fault_say(f, -EOPNOTSUPP,
 			"layer %s is missing: %s. Without it %s. Remedy: %s", layer_word(i),
-			l->why[i].text, layer_lost(i), layer_remedy(i));
+			l->why[i].text, layer_lost(i), layer_remedy_for(i, &l->why[i]));
 	}
 	return 0;
+}
+
+int layers_decide(const struct layers *l, uint64_t allowed, struct fault *f)
+{
+	int r = layers_explain(l, allowed, f);
+
+	if (r == 0 && l->cell.code != 0)
+		r = fault_say(f, l->cell.code, "no cell can be built: %s", l->cell.text);
+	/* After a cell was built, nothing is untried. */
+	if (r == 0)
+		CHECK(l->tried == LAYER_ALL);
+	return r;
 }

@@ -4,7 +4,8 @@
  * by side.
  *
  *   runs in    the supervisor and the probe
- *   owns       the lock; the kernel releases it when the process ends, however it ends
+ *   owns       the lock and the text of its file; the kernel releases the lock when the
+ *              process ends, however it ends
  */
 #pragma once
 
@@ -28,5 +29,15 @@ int lease_take(struct lease *ret, struct fault *f) __attribute__((nonnull));
 
 /* Is there no living instance of that number? For cgroup_sweep(); `ctx` is the own lease. */
 bool lease_is_dead(unsigned number, void *ctx);
+
+/* Write down what others must clean up when this instance dies; lease_sweep() reads it. */
+#define LEASE_RECORD_MAX 16384
+int lease_record(const struct lease *l, const char *text) __attribute__((nonnull));
+
+/* Give `sweep` each line of the record of every dead instance, and of the one that this
+ * number has already (from an earlier holder, or of groups that are gone by now). 0 of it
+ * says that the line is clean, and it is forgotten. Returns how many records were cleared. */
+typedef int lease_sweep_fn(const char *line, unsigned number);
+unsigned lease_sweep(const struct lease *own, lease_sweep_fn *sweep) __attribute__((nonnull));
 
 void lease_release(struct lease *l) __attribute__((nonnull));

@@ -49,18 +49,6 @@ enum token {
 #define KILL_GRACE_NS  (5 * NS_PER_S) /* for the cells, after everything was killed */
 #define CLIENT_BURST   64             /* messages read in one go, so that slots get their turn */
 
-/* What is left after the start: making cells needs these and nothing else.
- * SYS_ADMIN mounts, namespaces, setns; SYS_CHROOT setns of a mount namespace; SYS_PTRACE
- * setns on the pidfd of a process that is not dumpable; SETUID, SETGID id maps; SETPCAP
- * the bounding set of children; CHOWN, FOWNER, DAC_OVERRIDE pipes of the front, groups
- * owned by others; KILL processes of other uids; NET_ADMIN bringing up a cell's lo is
- * init's own, in its own namespace, and not in this list. */
-#define KEPT_CAPABILITIES                                                                    \
-	(CAPS_BIT(CAPS_SYS_ADMIN) | CAPS_BIT(CAPS_SYS_CHROOT) | CAPS_BIT(CAPS_SYS_PTRACE) |  \
-		CAPS_BIT(CAPS_SETUID) | CAPS_BIT(CAPS_SETGID) | CAPS_BIT(CAPS_SETPCAP) |     \
-		CAPS_BIT(CAPS_CHOWN) | CAPS_BIT(CAPS_FOWNER) | CAPS_BIT(CAPS_DAC_OVERRIDE) | \
-		CAPS_BIT(CAPS_KILL))
-
 static struct {
 	struct engine engine;
 	struct pool pool;
@@ -238,6 +226,8 @@ static void drain(void)
 	send_health(false, &why);
 	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_DRAIN, &m, NULL) < 0)
 		sv.stopped = true;
+	/* Our copy too, or whoever connects now would wait in the backlog until the end. */
+	front_unlisten(&sv.front, &sv.engine.settings);
 }
 
 static void on_signal(void)
@@ -417,8 +407,6 @@ static void open_pool(void)
 {
 	struct settings *s = &sv.engine.settings;
 
-	if (!sv.server)
-		s->pool_size = 0;
 	pool_open(&sv.pool, s, &sv.engine.factory, sv.server && !s->cold);
 	sv.pool.epoll_fd = sv.epoll_fd;
 	sv.pool.cell_token = TOKEN_SLOTS;
@@ -433,7 +421,7 @@ static int start(struct fault *f)
 	int r = open_loop(f);
 
 	if (r == 0)
-		r = engine_open(&sv.engine, f);
+		r = engine_open(&sv.engine, sv.server, f);
 	if (r < 0)
 		return r;
 	log_setup("supervisor", (enum log_level)sv.engine.settings.log_level);
@@ -467,8 +455,7 @@ int role_supervisor(void)
 	}
 	if (sv.front.process.pid > 0)
 		front_end(&sv.front);
-	if (sv.server && sv.front.listen_fd >= 0 && sv.engine.settings.listen.kind == LISTEN_UNIX)
-		(void)unlink(sv.engine.settings.listen.path);
+	front_unlisten(&sv.front, &sv.engine.settings);
 	engine_close(&sv.engine);
 	return sv.exit_status;
 }

@@ -1,0 +1,106 @@
+"""What the log does to the server, and the front to the log."""
+import fcntl
+import os
+import re
+import signal
+
+import pytest
+
+from harness import census
+from harness.poll import wait_for
+
+OUR_LINE = re.compile(r"^(relay=front )?t=[^ ]+Z lvl=[a-z]+ proc=[a-z]+ ev=[a-z_]+")
+
+
+@pytest.fixture
+def stalled_log():
+    """A small pipe that is full and that nobody reads: both its ends."""
+    r, w = os.pipe()
+    fill(w, 4096)
+    yield r, w
+    os.close(r)
+    os.close(w)
+
+
+def fill(fd, size):
+    fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, size)
+    os.set_blocking(fd, False)
+    try:
+        while True:
+            os.write(fd, b"x" * 512)
+    except BlockingIOError:
+        os.set_blocking(fd, True)
+
+
+def write_log(server, data):
+    """Write as the front could, had somebody taken it over."""
+    with open(f"/proc/{server.front}/fd/2", "wb", buffering=0) as log:
+        log.write(data)
+
+
+def test_a_log_that_nobody_reads_stops_neither_answers_nor_deadlines(serve, stalled_log):
+    r, w = stalled_log
+    s = serve(stderr=w)
+    assert s.run("print('on')").stdout == "on\n"
+    late = s.execute("while True: pass", timeout_seconds=0.5)
+    assert late.status == "timeout"
+    for _ in range(30):
+        assert s.health().status == 200
+
+    # Read again, it goes on, and says what is missing.
+    os.set_blocking(r, False)
+    assert os.read(r, 4096) == b"x" * 4096
+    seen = bytearray()
+
+    def read_on():
+        try:
+            seen.extend(os.read(r, 4096))
+        except BlockingIOError:
+            pass
+        return seen
+
+    wait_for("a line of the log", lambda: s.health() and b" ev=request " in read_on())
+    assert s.stop() == 0
+    assert re.search(rb" proc=supervisor ev=\S+ lines_lost=[1-9]", read_on()), seen
+    s.must_leave_nothing()
+
+
+def test_no_line_of_the_front_can_be_taken_for_the_supervisors(serve):
+    s = serve()
+    forged = b"t=2026-01-01T00:00:00.000Z lvl=err proc=supervisor ev=forged"
+    write_log(s, b"begun \r" + forged)
+    write_log(s, b" by=halves\n" + forged + b" by=\x1b[2Jone\n")
+    wait_for("the lines", lambda: s.log().count("ev=forged") == 2)
+    assert s.health().status == 200
+    lines = s.log().splitlines()
+    assert all(OUR_LINE.match(x) or x.startswith("relay=front begun ?t=") for x in lines), lines
+    assert [x.startswith("relay=front ") for x in lines if "ev=forged" in x] == [True, True]
+    assert "\x1b" not in s.log()
+
+
+def test_a_flood_of_lines_is_bounded_and_counted(serve):
+    s = serve()
+    line = b"f" * 99 + b"\n"
+    for _ in range(40):
+        write_log(s, line * 600)  # 2.4 MB
+    wait_for("the count", lambda: s.health().status == 200 and "lines_dropped=" in s.log())
+    dropped = sum(int(n) for n in re.findall(r"ev=relay from=front lines_dropped=(\d+)", s.log()))
+    assert dropped + s.log().count("f" * 99) == 40 * 600
+    assert s.run("print('on')").stdout == "on\n"
+
+
+def test_the_last_words_of_a_front_are_all_in_the_log(serve):
+    s = serve()
+    front = s.front
+    os.kill(s.pid, signal.SIGSTOP)
+    try:
+        write_log(s, b"".join(b"word %d of 3000\n" % n for n in range(1, 3001)) + b"and no end")
+        os.kill(front, signal.SIGKILL)
+        wait_for("its death", lambda: front not in census.processes(s.uid_base, s.pid))
+    finally:
+        os.kill(s.pid, signal.SIGCONT)
+    wait_for("its successor", lambda: "ev=front_restarted" in s.log() and s.is_ready())
+    lines = s.log().splitlines()
+    assert [f"relay=front word {n} of 3000" for n in range(1, 3001)] == \
+        [x for x in lines if "word" in x]
+    assert "relay=front and no end" in lines
