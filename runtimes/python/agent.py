@@ -48,7 +48,11 @@ def fork_done():
     """In the child, once the interpreter is its own again: what it must not share."""
     threading = sys.modules.get("threading")
     if threading:
-        threading.main_thread()._set_native_id()
+        main_thread = threading.main_thread()
+        main_thread._set_native_id()
+        # threading's own hook makes the set anew, without the lock that an import puts there.
+        if getattr(main_thread, "_tstate_lock", None):
+            threading._shutdown_locks.add(main_thread._tstate_lock)
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random:
         numpy_random.seed()
@@ -162,4 +166,5 @@ def without_exit_functions(function, *args):
             register(f, *args, **kwargs)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-int box_expect(enum msg_type type, struct msg *ret, struct fault *f)
+int box_receive(const char *what, struct msg *ret, struct fault *f)
 {
 	const char *rule = "";
 	int r = channel_recv(BOX_CHANNEL_FD, ROLE_SUPERVISOR, ROLE_BOX, ret, &rule);
@@ -17,15 +17,20 @@ int box_expect(enum msg_type type, struct msg *ret, struct fault *f)
 	if (r == 0)
 		return fault_set(f, -EPIPE, "the supervisor is gone");
 	if (r == -EPROTO)
-		return fault_set(f, r, "await %s: %s", msg_name(type), rule);
-	if (r < 0)
-		return fault_set(f, r, "await %s", msg_name(type));
-	if (ret->type != type) {
+		return fault_set(f, r, "await %s: %s", what, rule);
+	return r < 0 ? fault_set(f, r, "await %s", what) : 0;
+}
+
+int box_expect(enum msg_type type, struct msg *ret, struct fault *f)
+{
+	int r = box_receive(msg_name(type), ret, f);
+
+	if (r == 0 && ret->type != type) {
 		msg_done(ret);
 		return fault_set(
 			f, -EPROTO, "got %s instead of %s", msg_name(ret->type), msg_name(type));
 	}
-	return 0;
+	return r;
 }
 
 int box_die_with_supervisor(struct fault *f)

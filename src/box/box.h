@@ -12,6 +12,10 @@ struct fault;
 #define BOX_CHANNEL_FD    3
 #define BOX_FAILED_STATUS 125
 
+/* Receive whatever the supervisor sends next; the caller owns its descriptors. `what` is
+ * for the fault. */
+int box_receive(const char *what, struct msg *ret, struct fault *f) __attribute__((nonnull));
+
 /* Receive exactly `type`; the caller owns its descriptors. */
 int box_expect(enum msg_type type, struct msg *ret, struct fault *f) __attribute__((nonnull));
 

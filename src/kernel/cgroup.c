@@ -143,6 +143,14 @@ int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t p
 	return 0;
 }
 
+int cgroup_open_tasks(
+	const struct cgroup_tree *t, const struct cgroup *cg, unsigned i, struct fault *f)
+{
+	int fd = sys.openat(cg->fd[i], "tasks", O_WRONLY | O_CLOEXEC, 0);
+
+	return fd < 0 ? fault_set(f, fd, "cgroup %s: tasks in %s", cg->name, t->h[i].mount) : fd;
+}
+
 int cgroup_clone_fd(const struct cgroup *cg)
 {
 	return cg->fd[0];

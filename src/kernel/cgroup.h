@@ -122,6 +122,11 @@ int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
 int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)
 	__attribute__((nonnull));
 
+/* The file of v1 hierarchy `i` (1 to count - 1) through which a process of one thread moves
+ * itself into the leaf, by writing "0". The caller owns the descriptor. */
+int cgroup_open_tasks(const struct cgroup_tree *t, const struct cgroup *cg, unsigned i,
+	struct fault *f) __attribute__((nonnull));
+
 /* The descriptor for clone3()'s CLONE_INTO_CGROUP. */
 int cgroup_clone_fd(const struct cgroup *cg) __attribute__((nonnull));
 

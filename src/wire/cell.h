@@ -39,6 +39,13 @@ struct msg_enter {
 	struct runtime runtime;
 };
 
+/* To enter, before ENTER, once for each v1 hierarchy: write yourself into the `tasks` file
+ * that rides along. Whoever moves another process waits for a grace period of the kernel, some
+ * 10 ms; whoever moves itself does not. */
+struct msg_join {
+	uint32_t reserved;
+};
+
 /* Become the program. fds: code, stdin, stdout, stderr. */
 struct msg_start {
 	uint64_t code_bytes;

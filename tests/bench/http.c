@@ -110,13 +110,14 @@ static bool check(struct worker *w, const json_t *reply)
 	const char *status = json_string_value(json_object_get(reply, "status"));
 	const json_t *out = json_object_get(reply, "stdout");
 	const json_t *code = json_object_get(reply, "exit_code");
+	const char *complaint = json_string_value(json_object_get(reply, "stderr"));
 	const struct text *expect = &w->load->expect;
 
 	if (!status || strcmp(status, "success") != 0 || !json_is_integer(code) ||
-		json_integer_value(code) != 0)
+		json_integer_value(code) != 0 || !complaint || complaint[0])
 		return wrong(w, "status %s, cause %s, stderr \"%.120s\"", status ? status : "none",
 			json_string_value(json_object_get(reply, "cause")),
-			json_string_value(json_object_get(reply, "stderr")));
+			complaint ? complaint : "");
 	if (json_string_length(out) != expect->length ||
 		memcmp(json_string_value(out), expect->bytes, expect->length) != 0)
 		return wrong(w, "printed \"%.80s\"", json_string_value(out));
@@ -185,8 +186,8 @@ unsigned http_start_echo(const struct text *expect)
 	};
 	socklen_t length = sizeof(at);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	json_t *reply = json_pack("{s:s, s:s%, s:i, s:s}", "status", "success", "stdout",
-		expect->bytes, expect->length, "exit_code", 0, "cause", "exit");
+	json_t *reply = json_pack("{s:s, s:s%, s:s, s:i}", "status", "success", "stdout",
+		expect->bytes, expect->length, "stderr", "", "exit_code", 0);
 	char *body = json_dumps(reply, 0);
 	pthread_t thread;
 

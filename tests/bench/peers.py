@@ -65,6 +65,7 @@ class Glovebox:
     def __init__(self, bench, name, server, pool, pace_ms, fields=None):
         self.bench, self.name, self.server, self.pool, self.pace_ms = bench, name, server, pool, pace_ms
         self.fields = fields or {}
+        self.weight = 1 if name.endswith("--cold") or fields else 2
         groups = [g for g in server.groups if "/pids/" in g or "/unified/" in g or "/memory/" in g]
         self.group = sorted(groups or server.groups)[0]
 

@@ -176,19 +176,19 @@ def limited(files, *args, env=None):
 
 @pytest.mark.parametrize("args", [["doctor"], ["run", *ROOMY, "-"]])
 def test_a_hard_limit_of_256_open_files_is_enough_for_a_few_runs(args):
-    done = limited(256, *args, env={"GLOVEBOX_MAX_RUNS": "4"})
+    done = limited(256, *args, env={"GLOVEBOX_MAX_RUNS": "4", "GLOVEBOX_POOL_SIZE": "0"})
     assert done.returncode == 0, done
 
 
 @pytest.mark.parametrize("files, runs", [(40, 4), (128, 4), (300, 30)])
 def test_too_few_open_files_are_told_with_the_number_that_is_needed(files, runs):
-    env = {"GLOVEBOX_MAX_RUNS": str(runs)}
+    env = {"GLOVEBOX_MAX_RUNS": str(runs), "GLOVEBOX_POOL_SIZE": "0"}
     done = limited(files, "doctor", "--json", env=env)
     report = json.loads(done.stdout)
     (missing,) = [layer for layer in report["layers"] if layer["in_force"] is False]
     assert done.returncode == 1 and report["advice"] == []
     assert missing["name"] == "rlimits" and "open files" in missing["remedy"]
-    needed = int(re.search(rf"is {files}, and max-runs {runs} needs (\d+)$", missing["why"]).group(1))
+    needed = int(re.search(rf"is {files}; max-runs {runs} and pool-size 0 need (\d+)$", missing["why"]).group(1))
     assert "rlimits" in fails_with_125(limited(files, "run", "-", env=env))
     assert limited(needed, "doctor", env=env).returncode == 0
     assert limited(needed - 1, "doctor", env=env).returncode == 1

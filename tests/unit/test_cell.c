@@ -257,6 +257,7 @@ static int set_up(void **state)
 	struct fault f = { 0 };
 
 	(void)state;
+	(void)signal(SIGPIPE, SIG_IGN); /* as the supervisor does */
 	report = mmap(
 		NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (report == MAP_FAILED)

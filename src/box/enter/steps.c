@@ -29,13 +29,31 @@ static int step_parent_death(struct enter_state *s, struct fault *f)
 	return box_die_with_supervisor(f);
 }
 
+/* "0" is whoever writes it. */
+static int join_group(int tasks_fd, struct fault *f)
+{
+	ssize_t n = sys.write(tasks_fd, "0", 1);
+
+	return n == 1 ? 0 : fault_set(f, n < 0 ? (int)n : -EIO, "join a control group");
+}
+
 static int step_plan(struct enter_state *s, struct fault *f)
 {
 	struct msg m;
-	int r = box_expect(MSG_ENTER, &m, f);
+	int r;
 
+	while ((r = box_receive("ENTER", &m, f)) == 0 && m.type == MSG_JOIN) {
+		r = join_group(m.fds[0], f);
+		msg_done(&m);
+		if (r < 0)
+			return r;
+	}
 	if (r < 0)
 		return r;
+	if (m.type != MSG_ENTER) {
+		msg_done(&m);
+		return fault_set(f, -EPROTO, "got %s instead of ENTER", msg_name(m.type));
+	}
 	s->enter = m.as.ENTER;
 	s->init_pidfd = take_fd(&m.fds[0]);
 	msg_done(&m);
@@ -195,7 +213,7 @@ static const struct {
 	int (*run)(struct enter_state *s, struct fault *f);
 } steps[] = {
 	{ "parent death", step_parent_death },
-	{ "plan", step_plan }, /* waits: the cgroups are joined by then */
+	{ "plan", step_plan }, /* joins the v1 groups: as host root, before anything else is used */
 	{ "join", step_join }, /* from host root into the cell, at once */
 	{ "signals", step_signals }, { "session", step_session }, { "directory", step_directory },
 	{ "rlimits", step_rlimits },

@@ -6,6 +6,7 @@
 #include "box/box.h"
 #include "box/enter/start.h"
 #include "box/enter/steps.h"
+#include "box/zygote/begin.h"
 #include "box/zygote/finish.h"
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
@@ -99,5 +100,6 @@ _Noreturn void child_live(int channel_fd, const struct child_script *script)
 	r = start(&s.enter.runtime, &f);
 	if (r < 0)
 		box_fail(&f, "start");
+	begin();
 	finish(program_run(path));
 }

@@ -248,17 +248,53 @@ static PyObject *drop_modules(PyObject *modules)
 	return left;
 }
 
-/* Those that something still holds: empty them, the last one first. */
+/* Empty a module that something still holds, as the interpreter does: first the names that
+ * begin with one underscore, then the rest. */
+static void clear_module(PyObject *module)
+{
+	PyObject *dict = PyModule_GetDict(module), *name, *value;
+
+	for (int pass = 0; pass < 2; pass++) {
+		Py_ssize_t at = 0;
+
+		while (PyDict_Next(dict, &at, &name, &value)) {
+			const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+			bool private = text && text[0] == '_' && text[1] != '_';
+
+			if (!text || value == Py_None || (pass == 0 && !private) ||
+				strcmp(text, "__builtins__") == 0)
+				continue;
+			if (PyDict_SetItem(dict, name, Py_None) < 0)
+				PyErr_Clear();
+		}
+	}
+	PyErr_Clear();
+}
+
+/* What a weak reference refers to, as a new reference, or NULL. */
+static PyObject *referent(PyObject *ref)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+	PyObject *object = NULL;
+
+	if (PyWeakref_GetRef(ref, &object) < 0)
+		PyErr_Clear();
+	return object;
+#else
+	PyObject *object = PyWeakref_GetObject(ref);
+
+	return object == Py_None ? NULL : Py_NewRef(object);
+#endif
+}
+
 static void clear_modules(PyObject *left)
 {
 	for (Py_ssize_t i = left ? PyList_GET_SIZE(left) : 0; i > 0; i--) {
-		PyObject *module = PyWeakref_GetObject(PyList_GET_ITEM(left, i - 1));
+		PyObject *module = referent(PyList_GET_ITEM(left, i - 1));
 
-		if (!module || module == Py_None)
-			continue;
-		Py_INCREF(module);
-		_PyModule_Clear(module);
-		Py_DECREF(module);
+		if (module)
+			clear_module(module);
+		Py_XDECREF(module);
 	}
 }
 
@@ -338,6 +374,16 @@ static void take_apart(void)
 	Py_XDECREF(left);
 }
 
+static void set_finalizing(void)
+{
+	PyThreadState *now = PyThreadState_Get();
+
+	_PyRuntimeState_SetFinalizing(&_PyRuntime, now);
+#if PY_VERSION_HEX >= 0x030D0000
+	_PyInterpreterState_SetFinalizing(now->interp, now);
+#endif
+}
+
 static int end_run(bool for_good)
 {
 	int failed;
@@ -347,7 +393,7 @@ static int end_run(bool for_good)
 		call_exit_function(&made.logging);
 	/* Daemon threads that wake up from here on end. */
 	if (for_good)
-		_PyRuntimeState_SetFinalizing(&_PyRuntime, PyThreadState_Get());
+		set_finalizing();
 	failed = flush_streams();
 	(void)PyGC_Collect();
 	return failed;

@@ -9,6 +9,7 @@
 
 #include "base/fault.h"
 #include "box/box.h"
+#include "box/zygote/begin.h"
 #include "box/zygote/child.h"
 #include "box/zygote/finish.h"
 #include "box/zygote/program.h"
@@ -190,10 +191,25 @@ static void fork_one(struct msg *m)
 	msg_done(m);
 }
 
+/* The module knows the insides of one minor version of the interpreter. */
+static int check_version(struct fault *f)
+{
+	const char *ours = PY_VERSION, *theirs = Py_GetVersion();
+	size_t len = strcspn(ours, ".") + 1;
+
+	len += strcspn(ours + len, ".") + 1;
+	if (strncmp(ours, theirs, len) == 0)
+		return 0;
+	return fault_say(
+		f, -ENOSYS, "glovebox was built for Python %s, this is %.20s", ours, theirs);
+}
+
 static int prepare(struct fault *f)
 {
-	int r = twin_init(&zygote.twin, f);
+	int r = check_version(f);
 
+	if (r == 0)
+		r = twin_init(&zygote.twin, f);
 	if (r < 0)
 		return r;
 	r = child_init();
@@ -201,6 +217,7 @@ static int prepare(struct fault *f)
 		return fault_set(f, r, "signals");
 	if (program_init() < 0 || finish_init() < 0)
 		return python_fault(f, "zygote");
+	begin_init();
 	r = sys.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (r < 0)
 		return fault_set(f, r, "prctl");

@@ -59,12 +59,28 @@ static int fill_main(PyObject *dict)
 	return r;
 }
 
+/* What exists is not the program's: its collections need not look at it. The collection
+ * empties the lists of freed objects, which otherwise tell what went before. */
+static int freeze(void)
+{
+	PyObject *gc = PyImport_ImportModule("gc");
+	PyObject *r;
+
+	(void)PyGC_Collect();
+	r = gc ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
+	Py_XDECREF(gc);
+	Py_XDECREF(r);
+	return r ? 0 : -1;
+}
+
 int program_prepare(void)
 {
 	PyObject *module, *modules = PyImport_GetModuleDict();
 	int r;
 
 	hide_frames();
+	if (freeze() < 0)
+		return -1;
 	module = PyModule_New("__main__");
 	if (!module)
 		return -1;

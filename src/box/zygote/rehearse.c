@@ -1,7 +1,3 @@
-#define Py_BUILD_CORE_MODULE 1 /* for the collector's counters */
-#include <Python.h>
-#include <internal/pycore_interp.h>
-
 #include "box/zygote/rehearse.h"
 
 #include "base/fault.h"
@@ -60,65 +56,20 @@ static int open_training(const char *source, unsigned long bytes, int *ret_fd, s
 	return 0;
 }
 
-/* What the collector counts is visible to programs. */
-struct collector_counts {
-	int count[NUM_GENERATIONS];
-	struct gc_generation_stats stats[NUM_GENERATIONS];
-	Py_ssize_t long_lived_total, long_lived_pending;
-};
-
-static void save_counts(struct collector_counts *ret)
-{
-	const struct _gc_runtime_state *gc = &PyThreadState_Get()->interp->gc;
-
-	for (int i = 0; i < NUM_GENERATIONS; i++) {
-		ret->count[i] = gc->generations[i].count;
-		ret->stats[i] = gc->generation_stats[i];
-	}
-	ret->long_lived_total = gc->long_lived_total;
-	ret->long_lived_pending = gc->long_lived_pending;
-}
-
-static void restore_counts(const struct collector_counts *c)
-{
-	struct _gc_runtime_state *gc = &PyThreadState_Get()->interp->gc;
-
-	for (int i = 0; i < NUM_GENERATIONS; i++) {
-		gc->generations[i].count = c->count[i];
-		gc->generation_stats[i] = c->stats[i];
-	}
-	gc->long_lived_total = c->long_lived_total;
-	gc->long_lived_pending = c->long_lived_pending;
-}
-
-/* What is left of the rehearsal belongs to what was there before the program. */
-static int freeze(void)
-{
-	PyObject *gc = PyImport_ImportModule("gc");
-	PyObject *r = gc ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
-
-	Py_XDECREF(gc);
-	Py_XDECREF(r);
-	return r ? 0 : -1;
-}
-
 static int run(int program_fd, int (*scrub)(void), struct fault *f)
 {
-	struct collector_counts counts;
 	struct program_end end;
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program_fd);
-	save_counts(&counts);
 	if (program_prepare() < 0)
 		return python_fault(f, "rehearsal");
 	end = program_run(path);
 	finish_rehearse();
 	if (end.status != 0)
 		return fault_say(f, -EINVAL, "the training program fails");
-	if ((scrub && scrub() < 0) || freeze() < 0)
+	if (scrub() < 0)
 		return python_fault(f, "rehearsal");
-	restore_counts(&counts);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 
 struct fault;
 
-/* Run `bytes` of training program. `scrub` (NULL: none) puts back what only it knows of;
- * 0, or -1 with an exception set. */
-int rehearse(const char *source, unsigned long bytes, int (*scrub)(void), struct fault *f);
+/* Run `bytes` of training program. `scrub` puts back what only it knows of; 0, or -1 with
+ * an exception set. */
+int rehearse(const char *source, unsigned long bytes, int (*scrub)(void), struct fault *f)
+	__attribute__((nonnull));

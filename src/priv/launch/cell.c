@@ -2,11 +2,11 @@
  *
  *   1. leaf, detached mounts, init born into new namespaces and the group of all inits,
  *      held
- *   2. its id maps, its v1 groups, its OOM score; then it is released, gets BUILD and
+ *   2. its id maps, its OOM score; then it is released, gets BUILD and
  *      one MOUNT for each mount, and builds the cage
  *   3. BUILT: main is born into the cell's pid namespace and leaf: cold, as a child that
- *      execs the box's `enter`, or warm, forked by a zygote. It is moved into the v1
- *      groups, gets ENTER with init's pidfd, joins and drops everything
+ *      execs the box's `enter`, or warm, forked by a zygote. It moves itself into
+ *      the v1 groups, gets ENTER with init's pidfd, joins and drops everything
  *   4. ENTERED: READY. What the leaf holds now is noted: it is not the program's.
  *   5. cell_start() sends START, and main becomes the program.
  *
@@ -178,8 +178,6 @@ static int start_init(struct cell *c, const struct cell_factory *factory, struct
 	if (r == 0)
 		r = process_map_ids(&c->init, inside, outside, 2, f);
 	if (r == 0)
-		r = cgroup_join_v1(factory->tree, factory->inits, c->init.pid, f);
-	if (r == 0)
 		r = process_oom_score(&c->init, OOM_SCORE_INIT, f);
 	if (r == 0)
 		r = process_release(&c->init, f);
@@ -192,16 +190,33 @@ static int start_init(struct cell *c, const struct cell_factory *factory, struct
 	return r;
 }
 
-/* main exists and is held or waits for ENTER: put it where it belongs and send that. */
+static int send_joins(const struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	const struct msg_join m = { 0 };
+
+	for (unsigned i = 1; i < factory->tree->count; i++) {
+		cleanup_fd int fd = cgroup_open_tasks(factory->tree, &c->leaf, i, f);
+		int r;
+
+		if (fd < 0)
+			return fd;
+		r = channel_send(c->main_channel, MSG_JOIN, &m, &fd);
+		if (r < 0)
+			return fault_set(f, r, "send JOIN");
+	}
+	return 0;
+}
+
+/* main exists and is held or waits for ENTER: send it where it belongs. */
 static int admit_main(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
 	struct msg_enter m = { .degraded = factory->degraded, .runtime = *factory->runtime };
-	int r = cgroup_join_v1(factory->tree, &c->leaf, c->main.pid, f);
+	int r = process_oom_score(&c->main, OOM_SCORE_MAIN, f);
 
-	if (r == 0)
-		r = process_oom_score(&c->main, OOM_SCORE_MAIN, f);
 	if (r == 0 && !c->warm)
 		r = process_release(&c->main, f);
+	if (r == 0)
+		r = send_joins(c, factory, f);
 	if (r == 0) {
 		r = channel_send(c->main_channel, MSG_ENTER, &m, &c->init.pidfd);
 		if (r < 0)

@@ -27,7 +27,8 @@ struct engine {
 
 void engine_clear(struct engine *e) __attribute__((nonnull));
 
-/* Read the settings (boot.h), then prepare. Stops at the first thing that cannot be had;
+/* Read the settings (boot.h), then prepare. `pooled`: ready cells are kept, as a server does;
+ * otherwise the setting is put to 0. Stops at the first thing that cannot be had;
  * what was found out about the layers until then is in e->layers. Needs root. */
 int engine_open(struct engine *e, bool pooled, struct fault *f) __attribute__((nonnull));
 

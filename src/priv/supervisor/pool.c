@@ -468,7 +468,8 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 			next = earlier(next, now + REMOVE_RETRY_NS);
 	}
 	replace_stale(p, now);
-	make_cells(p, waiting, running, now);
+	if (!p->closing)
+		make_cells(p, waiting, running, now);
 
 	if (p->zygote.state != ZYGOTE_ABSENT)
 		next = earlier(next, p->zygote.deadline_ns);
@@ -484,6 +485,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 
 void pool_close(struct pool *p)
 {
+	p->closing = true;
 	p->warm = false;
 	p->factory->fork_main = NULL;
 	if (p->zygote.state != ZYGOTE_ABSENT)

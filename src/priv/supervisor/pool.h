@@ -25,6 +25,7 @@ struct pool {
 	unsigned high;           /* slots from here on were never used */
 	const struct settings *settings;
 	struct cell_factory *factory;
+	bool closing;               /* nothing is made any more */
 	bool warm;                  /* zygotes are wanted */
 	bool rehearse;              /* forks asked for now prepare in full */
 	struct zygote zygote, next; /* the one that forks; its successor while it starts */
