@@ -207,6 +207,19 @@ def test_the_own_origin_is_welcome(server):
     assert server.post({"code": RUN}, {"Host": f"localhost:{server.port}"}).status == 200
 
 
+def test_a_page_of_another_local_server_is_a_403(server):
+    for origin in ("http://127.0.0.1", f"http://127.0.0.1:{server.port ^ 1}",
+                   f"http://localhost:{server.port}", f"https://127.0.0.1:{server.port}"):
+        assert server.post({"code": RUN}, {"Origin": origin}).status == 403, origin
+
+
+def test_a_page_that_does_not_say_that_it_sends_json_is_a_415(server):
+    body = json.dumps({"code": RUN}).encode()
+    own = {"Origin": f"http://127.0.0.1:{server.port}"}
+    assert server.request("POST", "/execute", body, own).status == 415
+    assert server.request("POST", "/execute", body).status == 200
+
+
 def test_the_log_shows_no_run_for_any_refusal(server):
     """Last in this file: one line a request, and an id only where something ran."""
     lines = wait_for("the log", lambda: [l for l in server.log().splitlines() if " ev=request " in l])

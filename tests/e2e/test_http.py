@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness import census
 from harness.background import Background
 from harness.poll import wait_for
 from harness.rawhttp import Wire, chunked
@@ -247,9 +248,10 @@ def test_more_connections_than_allowed_get_503_and_the_others_go_on(serve):
 def test_a_slow_reader_holds_no_run(server):
     with Wire(server) as w:
         w.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        before = server.log().count(" status=success ")
         w.send(w.post("print('x' * 900_000)", timeout_seconds=20, memory_limit_mb=128))
-        wait_for("its run to begin", lambda: has_program(server))
-        wait_for("its run to end", lambda: not has_program(server))
+        wait_for("its run to end", lambda: server.log().count(" status=success ") > before)
+        assert not has_program(server)
         assert [server.run("print('ran')").stdout for _ in range(3)] == ["ran\n"] * 3
 
 
@@ -262,6 +264,33 @@ def test_two_hundred_half_requests_do_not_stop_others(server):
     finally:
         for s in socks:
             s.close()
+
+
+def test_replies_that_nobody_takes_do_not_fill_the_memory(serve):
+    """24 of 12 MiB each; the server keeps 64 MiB and twice the streams of its runs."""
+    s = serve("--max-runs", "2", "--output-bytes", "1M")
+    code = ("import sys\nb = b'\\xff\\x01' * (1 << 19)\n"
+            "sys.stdout.buffer.write(b); sys.stderr.buffer.write(b)")
+    body = json.dumps({"code": code, "timeout_seconds": 30, "cpu_limit": 1}).encode()
+    head = b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    s.run("pass")
+    before = census.resident_kb(s.front)
+    deaf, peak = [], 0
+    try:
+        for n in range(1, 25):
+            c = socket.socket()
+            deaf.append(c)
+            c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            c.connect(("127.0.0.1", s.port))
+            c.sendall(head % len(body) + body)
+            wait_for("its answer", lambda n=n: s.log().count(" status=success ") == n + 1)
+            peak = max(peak, census.resident_kb(s.front) - before)
+        assert s.run("print('on')").stdout == "on\n"
+        assert " ev=slow_reader " in s.log()
+        assert peak < 130 << 10, f"the front grew by {peak} kB"
+    finally:
+        for c in deaf:
+            c.close()
 
 
 def test_a_program_cannot_write_into_the_log(server):

@@ -1,5 +1,4 @@
 """What the log does to the server, and the front to the log."""
-import fcntl
 import os
 import re
 import signal
@@ -13,23 +12,19 @@ OUR_LINE = re.compile(r"^(relay=front )?t=[^ ]+Z lvl=[a-z]+ proc=[a-z]+ ev=[a-z_
 
 
 @pytest.fixture
-def stalled_log():
-    """A small pipe that is full and that nobody reads: both its ends."""
-    r, w = os.pipe()
-    fill(w, 4096)
+def pipe():
+    r, w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     yield r, w
     os.close(r)
     os.close(w)
 
 
-def fill(fd, size):
-    fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, size)
-    os.set_blocking(fd, False)
+def fill(w):
     try:
         while True:
-            os.write(fd, b"x" * 512)
+            os.write(w, b"x" * 4096)
     except BlockingIOError:
-        os.set_blocking(fd, True)
+        pass
 
 
 def write_log(server, data):
@@ -38,9 +33,11 @@ def write_log(server, data):
         log.write(data)
 
 
-def test_a_log_that_nobody_reads_stops_neither_answers_nor_deadlines(serve, stalled_log):
-    r, w = stalled_log
-    s = serve(stderr=w)
+def test_a_log_that_nobody_reads_stops_neither_answers_nor_deadlines(serve, pipe):
+    r, w = pipe
+    with open(f"/proc/self/fd/{w}", "wb") as blocking:
+        s = serve(stderr=blocking)
+    fill(w)
     assert s.run("print('on')").stdout == "on\n"
     late = s.execute("while True: pass", timeout_seconds=0.5)
     assert late.status == "timeout"
@@ -48,13 +45,11 @@ def test_a_log_that_nobody_reads_stops_neither_answers_nor_deadlines(serve, stal
         assert s.health().status == 200
 
     # Read again, it goes on, and says what is missing.
-    os.set_blocking(r, False)
-    assert os.read(r, 4096) == b"x" * 4096
     seen = bytearray()
 
     def read_on():
         try:
-            seen.extend(os.read(r, 4096))
+            seen.extend(os.read(r, 1 << 20))
         except BlockingIOError:
             pass
         return seen
@@ -72,7 +67,7 @@ def test_no_line_of_the_front_can_be_taken_for_the_supervisors(serve):
     write_log(s, b" by=halves\n" + forged + b" by=\x1b[2Jone\n")
     wait_for("the lines", lambda: s.log().count("ev=forged") == 2)
     assert s.health().status == 200
-    lines = s.log().splitlines()
+    lines = [x for x in s.log().splitlines() if not x.startswith("glovebox: warning: ")]
     assert all(OUR_LINE.match(x) or x.startswith("relay=front begun ?t=") for x in lines), lines
     assert [x.startswith("relay=front ") for x in lines if "ev=forged" in x] == [True, True]
     assert "\x1b" not in s.log()
@@ -82,10 +77,11 @@ def test_a_flood_of_lines_is_bounded_and_counted(serve):
     s = serve()
     line = b"f" * 99 + b"\n"
     for _ in range(40):
-        write_log(s, line * 600)  # 2.4 MB
+        write_log(s, line * 600)  # 2.4 MB, 24000 lines
     wait_for("the count", lambda: s.health().status == 200 and "lines_dropped=" in s.log())
-    dropped = sum(int(n) for n in re.findall(r"ev=relay from=front lines_dropped=(\d+)", s.log()))
-    assert dropped + s.log().count("f" * 99) == 40 * 600
+    dropped = sum(map(int, re.findall(r"ev=relay from=front lines_dropped=(\d+)\n", s.log())))
+    passed = s.log().count("f" * 99)
+    assert 0 < passed < 12000 and passed + dropped >= 24000
     assert s.run("print('on')").stdout == "on\n"
 
 

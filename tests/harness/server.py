@@ -1,4 +1,5 @@
 """A server of one's own, started for a test module and taken down after it."""
+import fcntl
 import http.client
 import itertools
 import json
@@ -67,6 +68,8 @@ class Server:
         self.address = None
         self.process = None
         self._log = tempfile.TemporaryFile()
+        # log() moves the offset that the server's own descriptor shares.
+        fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_RDWR | os.O_APPEND)
         self._stderr = stderr or self._log  # something else: log() stays empty
         self._printed = []
 

@@ -139,23 +139,76 @@ static void a_foreign_origin_is_403(void **state)
 	}
 }
 
-static void a_loopback_origin_may_ask_a_loopback_server(void **state)
+static void the_own_origin_on_loopback_may_ask(void **state)
 {
-	static const char *const ours[] = { "http://localhost:8000", "https://localhost",
-		"http://127.0.0.1:3000", "http://[::1]:8000", "HTTP://LOCALHOST" };
-	struct route_head h = { .method = "POST", .path = "/execute", .host = "127.0.0.1:8000" };
+	static const struct {
+		const char *origin, *host;
+	} ours[] = {
+		{ "http://localhost:8000", "localhost:8000" },
+		{ "HTTP://LOCALHOST:8000", "LocalHost:8000" },
+		{ "http://127.0.0.1:8000", "127.0.0.1:8000" },
+		{ "http://[::1]:8000", "[::1]:8000" },
+		{ "http://localhost", "localhost:80" },
+		{ "http://localhost:80", "localhost" },
+		{ "http://localhost", "localhost" },
+	};
+	struct route_head h = {
+		.method = "POST", .path = "/execute", .content_type = "application/json"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
-		h.origin = ours[i];
-		assert_int_equal(route_judge(&h, REACH_LOOPBACK), 0);
-		assert_int_equal(route_judge(&h, REACH_UNIX), 0);
-		/* Somebody's local page is another site to a server on the network. */
-		assert_int_equal(route_judge(&h, REACH_NETWORK), 403);
+		h.origin = ours[i].origin;
+		h.host = ours[i].host;
+		for (enum reach r = REACH_LOOPBACK; r <= REACH_NETWORK; r++)
+			assert_int_equal(route_judge(&h, r), 0);
 	}
 }
 
-static void beyond_loopback_the_own_name_is_no_foreign_origin(void **state)
+/* Another server of this machine, or another address of it: that may be another user's. */
+static void another_local_origin_is_403(void **state)
+{
+	static const char *const foreign[] = { "http://127.0.0.1:3000", "http://127.0.0.1",
+		"http://127.0.0.1:80", "http://127.0.0.1:80001", "http://127.0.0.1:800",
+		"http://localhost:8000", "http://127.0.0.2:8000", "http://[::1]:8000",
+		"https://127.0.0.1:8000", "https://127.0.0.1" };
+	struct route_head h = { .method = "POST",
+		.path = "/execute",
+		.host = "127.0.0.1:8000",
+		.content_type = "application/json" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
+		h.origin = foreign[i];
+		assert_int_equal(route_judge(&h, REACH_LOOPBACK), 403);
+	}
+	h.origin = "http://localhost";
+	h.host = NULL;
+	assert_int_equal(route_judge(&h, REACH_LOOPBACK), 403);
+	h.origin = "https://localhost"; /* not spoken here: another server's, at port 443 */
+	h.host = "localhost";
+	assert_int_equal(route_judge(&h, REACH_LOOPBACK), 403);
+}
+
+static void a_page_has_to_say_that_it_sends_json(void **state)
+{
+	struct route_head h = { .method = "POST", .path = "/execute", .host = "localhost:8000" };
+
+	(void)state;
+	assert_int_equal(route_judge(&h, REACH_LOOPBACK), 0);
+	h.origin = "http://localhost:8000";
+	assert_int_equal(route_judge(&h, REACH_LOOPBACK), 415);
+	h.content_type = "";
+	assert_int_equal(route_judge(&h, REACH_LOOPBACK), 415);
+	h.content_type = "application/json";
+	assert_int_equal(route_judge(&h, REACH_LOOPBACK), 0);
+	h.content_type = NULL;
+	h.method = "GET";
+	h.path = "/health";
+	assert_int_equal(route_judge(&h, REACH_LOOPBACK), 0);
+}
+
+static void the_name_by_which_a_page_was_got_is_no_foreign_origin(void **state)
 {
 	(void)state;
 	assert_true(route_origin_is_ours("https://box.example", "box.example", REACH_NETWORK));
@@ -166,6 +219,7 @@ static void beyond_loopback_the_own_name_is_no_foreign_origin(void **state)
 	assert_false(route_origin_is_ours("http://box.example:1", "box.example:2", REACH_NETWORK));
 	assert_false(route_origin_is_ours("http://box.exampl", "box.example", REACH_NETWORK));
 	assert_false(route_origin_is_ours("http://box.example", NULL, REACH_NETWORK));
+	assert_false(route_origin_is_ours("http://localhost:3000", "localhost", REACH_UNIX));
 	/* On loopback it would be rebinding's own name. */
 	assert_false(route_origin_is_ours("http://box.example", "box.example", REACH_LOOPBACK));
 }
@@ -205,8 +259,10 @@ int main(void)
 		cmocka_unit_test(loopback_hosts_are_known),
 		cmocka_unit_test(a_foreign_host_on_loopback_is_403),
 		cmocka_unit_test(a_foreign_origin_is_403),
-		cmocka_unit_test(a_loopback_origin_may_ask_a_loopback_server),
-		cmocka_unit_test(beyond_loopback_the_own_name_is_no_foreign_origin),
+		cmocka_unit_test(the_own_origin_on_loopback_may_ask),
+		cmocka_unit_test(another_local_origin_is_403),
+		cmocka_unit_test(a_page_has_to_say_that_it_sends_json),
+		cmocka_unit_test(the_name_by_which_a_page_was_got_is_no_foreign_origin),
 		cmocka_unit_test(where_it_listens_decides_the_reach),
 	};
 

@@ -37,6 +37,10 @@
  * hundreds of ordinary ones fit, and a crowd of great ones does not take the machine. */
 #define BODIES_MAX 16
 
+/* Beside what all runs' streams may hold: answers that clients are slow to take. One is at
+ * most some twelve times its streams, when all of it has to be escaped. */
+#define REPLIES_BYTES (UINT64_C(64) << 20)
+
 /* How long runs that were cancelled when the grace was over may take to be answered. */
 #define LAST_WORDS_S 5
 
@@ -240,10 +244,12 @@ static void on_lost(const char *why, void *ctx)
 
 static int create_http(struct front *fr, int *listen_fd)
 {
+	const struct settings *s = &fr->hello.settings;
 	const struct http_limits limits = {
-		.body_bytes = fr->hello.settings.body_bytes,
-		.bodies_bytes = BODIES_MAX * fr->hello.settings.body_bytes,
-		.connections = fr->hello.settings.max_connections,
+		.body_bytes = s->body_bytes,
+		.bodies_bytes = BODIES_MAX * s->body_bytes,
+		.replies_bytes = REPLIES_BYTES + 2 * s->output_bytes * s->max_runs,
+		.connections = s->max_connections,
 		.idle_ms = IDLE_MS,
 		.head_ms = HEAD_MS,
 		.body_ms = BODY_MS,

@@ -83,70 +83,61 @@ static bool is_port(const char *text, size_t len)
 	return true;
 }
 
-/* Is host[:port] of `len` bytes this machine, beyond any resolver's influence? */
-static bool authority_is_loopback(const char *text, size_t len)
+bool route_host_is_loopback(const char *host)
 {
-	size_t name = strcspn(text, ":");
+	size_t len = strlen(host), name = strcspn(host, ":");
 	char address[INET_ADDRSTRLEN];
 	struct in_addr ip;
 
-	if (len >= 5 && strncmp(text, "[::1]", 5) == 0)
-		return is_port(text + 5, len - 5);
-	if (name > len)
-		name = len;
-	if (!is_port(text + name, len - name))
+	if (len >= 5 && strncmp(host, "[::1]", 5) == 0)
+		return is_port(host + 5, len - 5);
+	if (!is_port(host + name, len - name))
 		return false;
-	if (name == 9 && strncasecmp(text, "localhost", name) == 0)
+	if (name == 9 && strncasecmp(host, "localhost", name) == 0)
 		return true;
 	if (name >= sizeof(address))
 		return false;
-	memcpy(address, text, name);
+	memcpy(address, host, name);
 	address[name] = '\0';
 	if (inet_pton(AF_INET, address, &ip) != 1)
 		return false;
 	return (ntohl(ip.s_addr) >> IN_CLASSA_NSHIFT) == IN_LOOPBACKNET;
 }
 
-bool route_host_is_loopback(const char *host)
+/* Are host[:port] of these two the same, where either may leave out `port`, the default of
+ * the origin's scheme? */
+static bool is_same_authority(const char *authority, const char *host, const char *port)
 {
-	return authority_is_loopback(host, strlen(host));
-}
+	size_t len = strlen(authority), host_len = strlen(host);
+	size_t common = len < host_len ? len : host_len;
 
-/* Is `host` the authority of `len` bytes, where either may leave out `port`, the
- * default of the origin's scheme? */
-static bool is_same_authority(const char *authority, size_t len, const char *host, const char *port)
-{
-	size_t host_len = strlen(host), port_len = strlen(port);
-
-	if (host_len == len)
-		return strncasecmp(authority, host, len) == 0;
-	return host_len == len + port_len && strncasecmp(authority, host, len) == 0 &&
-	       strcmp(host + len, port) == 0;
+	if (strncasecmp(authority, host, common) != 0)
+		return false;
+	if (len == host_len)
+		return true;
+	return strcmp(len < host_len ? host + common : authority + common, port) == 0;
 }
 
 bool route_origin_is_ours(const char *origin, const char *host, enum reach reach)
 {
 	const char *port, *authority;
-	size_t len;
 
 	/* "null" (a sandboxed frame, a file) is refused with every other scheme. */
 	if (strncasecmp(origin, "http://", 7) == 0) {
 		authority = origin + 7;
 		port = ":80";
-	} else if (strncasecmp(origin, "https://", 8) == 0) {
+	} else if (strncasecmp(origin, "https://", 8) == 0 && reach != REACH_LOOPBACK) {
 		authority = origin + 8;
 		port = ":443";
 	} else {
 		return false;
 	}
-	len = strlen(authority);
-	if (len == 0)
+	/* Beyond loopback the name by which the page was got is as good as any. On loopback
+	 * it must be of this machine, or it is rebinding's own. Another port or another name
+	 * for this machine is another server, perhaps of another user. */
+	if (reach == REACH_LOOPBACK && !route_host_is_loopback(authority))
 		return false;
-	if (reach != REACH_NETWORK && authority_is_loopback(authority, len))
-		return true;
-	/* Beyond loopback the name by which the page was got is as good as any; on
-	 * loopback the Host header has been held against the short list already. */
-	return reach != REACH_LOOPBACK && host && is_same_authority(authority, len, host, port);
+	return *authority && host && is_same_authority(authority, host, port);
 }
 
 static bool is_token(char c)
@@ -194,7 +185,12 @@ int route_judge(const struct route_head *head, enum reach reach)
 		return 404;
 	if (!route_takes(route, head->method))
 		return 405;
-	if (route == ROUTE_EXECUTE && !route_type_is_json(head->content_type))
+	if (route != ROUTE_EXECUTE)
+		return 0;
+	/* A page must ask before it may send this type to another origin (CORS preflight). */
+	if (head->origin && (!head->content_type || !*head->content_type))
+		return 415;
+	if (!route_type_is_json(head->content_type))
 		return 415;
 	return 0;
 }

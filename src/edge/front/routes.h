@@ -61,10 +61,11 @@ int route_judge(const struct route_head *head, enum reach reach) __attribute__((
  * can be pointed here by whoever owns it (DNS rebinding); an address cannot. */
 bool route_host_is_loopback(const char *host) __attribute__((nonnull));
 
-/* May a page of `origin` ask? `host` may be NULL. */
+/* May a page of `origin` ask? Only if it is what `host` names, with the same port; on
+ * loopback only a loopback name or address of plain http. `host` may be NULL. */
 bool route_origin_is_ours(const char *origin, const char *host, enum reach reach)
 	__attribute__((nonnull(1)));
 
-/* Is it JSON, by its type? Absent counts: clients of such APIs leave it out, and what a
- * page could send without one still carries its Origin. */
+/* Is it JSON, by its type? Absent counts: clients of such APIs leave it out. A page may not:
+ * route_judge() refuses it beside an Origin. */
 bool route_type_is_json(const char *content_type);

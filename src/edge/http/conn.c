@@ -17,8 +17,10 @@
  *    kernel send a reset, which can overtake the answer.
  *  - The next pipelined request starts from the event loop, never from within the answer to
  *    the one before: a buffer full of tiny requests must not become a stack of frames.
- *  - Pending input and output are bounded: see the numbers below.
- *  - A connection is freed by its own event callbacks only, never below http_reply().
+ *  - Pending input and output are bounded: see the numbers below, and unsent.c for the
+ *    output of all connections.
+ *  - A connection is freed by event callbacks only, its own or unsent.c's, never below
+ *    http_reply().
  */
 #include "base/own.h"
 #include "edge/http/server_internal.h"
@@ -434,6 +436,11 @@ bool conn_create(struct http_server *s, evutil_socket_t fd, const char *peer, bo
 		return false;
 	}
 	c->server = s;
+	if (!unsent_watch(c)) {
+		bufferevent_free(c->bev);
+		free(c);
+		return false;
+	}
 	c->is_refusal = is_refusal;
 	(void)snprintf(c->peer, sizeof(c->peer), "%s", peer);
 	(void)event_assign(&c->deadline, s->base, -1, 0, on_deadline, c);
@@ -468,6 +475,7 @@ void conn_destroy(struct http_conn *c)
 	request_destroy(req);
 	(void)event_del(&c->deadline);
 	(void)event_del(&c->advance);
+	unsent_forget(c);
 	bufferevent_free(c->bev);
 	server_forget(s, c);
 	free(c);

@@ -115,6 +115,7 @@ struct http_server *http_server_create(struct event_base *base, int listen_fd,
 	s->limits = *limits;
 	s->calls = *calls;
 	LIST_INIT(&s->conns);
+	unsent_init(s);
 	(void)event_assign(&s->resume, base, -1, 0, on_resume, s);
 	(void)event_assign(&s->drained, base, -1, 0, on_drained, s);
 	set_phase_time(s, CONN_IDLE, limits->idle_ms);
@@ -171,6 +172,7 @@ void http_server_destroy(struct http_server *s)
 	while ((c = LIST_FIRST(&s->conns)))
 		conn_destroy(c);
 	(void)event_del(&s->drained);
+	(void)event_del(&s->shed);
 	free(s);
 }
 

@@ -23,7 +23,10 @@ struct http_request;
 struct http_limits {
 	uint64_t body_bytes;   /* over it: 413, nothing of the body is kept */
 	uint64_t bodies_bytes; /* held for the bodies of all requests; over it: 503; 0: no limit */
-	uint32_t connections;  /* over it: 503 and close */
+	/* Of answers that wait to be taken, all together; over it those who have been taking
+	 * the longest are cut off, but never the last one left; 0: no limit. */
+	uint64_t replies_bytes;
+	uint32_t connections;                          /* over it: 503 and close */
 	uint32_t idle_ms, head_ms, body_ms, linger_ms; /* absolute deadlines of the phases */
 };
 

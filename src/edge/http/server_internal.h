@@ -5,6 +5,7 @@
  *
  *   server.c    listening, the limit on connections, drain
  *   conn.c      the life of a connection: phases, deadlines, framing
+ *   unsent.c    the budget for answers that clients are slow to take
  *   request.c   a request's memory and what a handler may ask of it
  *   reply.c     the encoding of answers
  */
@@ -49,11 +50,13 @@ struct http_conn {
 	struct event deadline; /* of the phase */
 	struct event advance;  /* go on with the next request, from the event loop */
 	enum conn_phase phase;
-	bool closing;             /* after the answer under way */
-	bool eof;                 /* the client has sent its last byte */
-	bool broken;              /* an answer could not be put together: end it */
-	bool paused;              /* reading is off, enough is pending */
-	bool is_refusal;          /* beyond the limit on connections, here to be told so */
+	bool closing;    /* after the answer under way */
+	bool eof;        /* the client has sent its last byte */
+	bool broken;     /* an answer could not be put together: end it */
+	bool paused;     /* reading is off, enough is pending */
+	bool is_refusal; /* beyond the limit on connections, here to be told so */
+	TAILQ_ENTRY(http_conn) unsent;
+	size_t unsent_bytes;      /* in the output; 0: not in the list */
 	struct http_request *req; /* from its first byte to its answer */
 	char peer[HTTP_PEER_MAX];
 };
@@ -82,6 +85,9 @@ struct http_server {
 	LIST_HEAD(, http_conn) conns;
 	unsigned count, refusals; /* all connections, and those of them that are refusals */
 	uint64_t body_bytes;      /* held for bodies by all requests */
+	TAILQ_HEAD(unsent_list, http_conn) unsent; /* output waits; the longest first */
+	uint64_t unsent_bytes;                     /* of all of them */
+	struct event shed;                         /* it is too much */
 	bool draining;
 	void (*idle)(void *ctx);
 	void *idle_ctx;
@@ -98,6 +104,12 @@ void conn_answered(struct http_conn *c);
 
 /* server.c */
 void server_forget(struct http_server *s, struct http_conn *c);
+
+/* unsent.c */
+void unsent_init(struct http_server *s);
+bool unsent_watch(struct http_conn *c);
+/* Before the connection's output is freed. */
+void unsent_forget(struct http_conn *c);
 
 /* request.c */
 struct http_request *request_create(struct http_conn *c) __attribute__((warn_unused_result));
