@@ -1,7 +1,9 @@
 """A program cannot tell how its interpreter was started: cold, forked from a warm one, or
 forked and rehearsed. And nothing of one run, or of the zygote, is found in another."""
 import importlib.util
+import os
 import re
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -292,3 +294,26 @@ def test_every_import_is_bounded_in_time():
     agent, glovebox = load("agent", AGENT), Glovebox()
     agent.preload(glovebox, ["json", "re"])
     assert glovebox.bounds == [("json", 20), ("re", 20), ("", 0)]
+
+
+HANG = """
+import _imp, time
+from _frozen_importlib import ModuleSpec
+glovebox = _imp.create_dynamic(ModuleSpec("_glovebox", None, origin=PATH))
+glovebox.bound("slow_module", 1)
+time.sleep(60)
+"""
+
+
+def test_an_import_that_hangs_ends_the_zygote_and_is_named():
+    from harness.server import PROGRAM
+    module = Path(PROGRAM).resolve().parent / "src" / "box" / "_glovebox.so"
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.posix_spawn("/usr/bin/python3", ["python3", "-c", HANG.replace("PATH", repr(str(module)))],
+                         os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)])
+    theirs.close()
+    ours.settimeout(30)
+    said = ours.recv(4096)
+    ours.close()
+    assert b"module slow_module: its import takes longer than 1 s" in said
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 125

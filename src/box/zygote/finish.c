@@ -440,6 +440,7 @@ _Noreturn void finish(struct program_end end)
 	if (end.interrupted) {
 		(void)signal(SIGINT, SIG_DFL);
 		(void)kill(getpid(), SIGINT);
+		end.status = 128 + SIGINT; /* it is blocked */
 	}
 	(void)fflush(NULL); /* what extension modules print */
 	_exit(failed ? FLUSH_FAILED_STATUS : end.status);
