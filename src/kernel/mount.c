@@ -63,6 +63,9 @@ static int tmpfs_options(int fd, const struct mount_tmpfs *t, struct fault *f)
 		r = set_number(fd, "uid", "u", t->uid, f);
 	if (r == 0)
 		r = set_number(fd, "gid", "u", t->uid, f);
+	/* A kernel that is built without them knows no such option. */
+	if (r == 0 && t->large_pages)
+		(void)sys.fsconfig(fd, FSCONFIG_SET_STRING, "huge", "within_size", 0);
 	return r;
 }
 

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,7 @@ struct mount_tmpfs {
 	uint64_t bytes, inodes;
 	mode_t mode;
 	uid_t uid; /* and gid, in the caller's user namespace */
+	bool large_pages; /* what is written in large pieces lies in large pages, if it can */
 };
 
 /* A fresh tmpfs. */

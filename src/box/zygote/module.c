@@ -14,6 +14,7 @@
 #include "box/zygote/finish.h"
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
+#include "box/zygote/share.h"
 #include "kernel/sys.h"
 #include "kernel/twin.h"
 
@@ -218,6 +219,9 @@ static int prepare(struct fault *f)
 	if (program_init() < 0 || finish_init() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
+	r = share_memory(f);
+	if (r < 0)
+		return r;
 	r = sys.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (r < 0)
 		return fault_set(f, r, "prctl");
@@ -262,8 +266,18 @@ static PyMethodDef methods[] = {
 	{ NULL, NULL, 0, NULL },
 };
 
+static int module_exec(PyObject *self)
+{
+	(void)self;
+	share_begin();
+	return 0;
+}
+
 /* In two phases, so that it does not enter sys.modules by itself. */
-static PyModuleDef_Slot slots[] = { { 0, NULL } };
+static PyModuleDef_Slot slots[] = {
+	{ Py_mod_exec, (void *)module_exec },
+	{ 0, NULL },
+};
 static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "_glovebox",

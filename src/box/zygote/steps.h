@@ -20,4 +20,5 @@ struct zygote_state {
 int zygote_run(struct zygote_state *s, struct fault *f) __attribute__((nonnull));
 
 /* Where the supervisor's last MOUNT is, and what it holds. */
-#define ZYGOTE_AGENT "/run/agent.py"
+#define ZYGOTE_OWN   "/run"
+#define ZYGOTE_AGENT ZYGOTE_OWN "/agent.py"

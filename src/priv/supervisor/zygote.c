@@ -22,7 +22,7 @@
 
 #define SCRATCH_BYTES  (UINT64_C(1) << 20)
 #define SCRATCH_INODES UINT64_C(64)
-#define AGENT_BYTES    (UINT64_C(4) << 20)
+#define AGENT_BYTES    (UINT64_C(1) << 30) /* what is preloaded moves there; only that counts */
 
 /* The agent and the module that forks, carried in the program (src/box/meson.build). */
 extern const unsigned char zygote_agent_start[], zygote_agent_end[];
@@ -52,7 +52,7 @@ static int put_file(int dir_fd, const char *name, const unsigned char *start,
  * mapped from it. */
 static int agent_mount(struct view_mount *ret, struct fault *f)
 {
-	const struct mount_tmpfs t = { AGENT_BYTES, 16, 0755, 0 };
+	const struct mount_tmpfs t = { AGENT_BYTES, 16, 0755, 0, .large_pages = true };
 	cleanup_fd int fd = -1, dir = -1;
 	int r = mount_tmpfs(&t, MOUNT_NODEV, &fd, f);
 

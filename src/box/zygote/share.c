@@ -1,0 +1,135 @@
+#include <Python.h> /* first: it may define what the C library's headers look at */
+
+#include "box/zygote/share.h"
+
+#include "base/fault.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "box/zygote/steps.h"
+#include "kernel/remap.h"
+#include "kernel/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RANGES_MAX  1024
+#define MAPS_BYTES  ((size_t)1 << 20)
+#define WORTH_BYTES ((uintptr_t)128 << 10) /* less is not worth a mapping */
+#define PAGE_BYTES  4096ul
+
+static struct {
+	PyObjectArenaAllocator original;
+	struct remap_range arenas[RANGES_MAX];
+	unsigned arena_count;
+} noted;
+
+/* ---- The interpreter's arenas ---- */
+
+static void *arena_alloc(void *ctx, size_t size)
+{
+	void *arena = noted.original.alloc(noted.original.ctx, size);
+
+	(void)ctx;
+	if (arena && noted.arena_count < RANGES_MAX)
+		noted.arenas[noted.arena_count++] = (struct remap_range){ .start = (uintptr_t)arena,
+			.end = (uintptr_t)arena + size };
+	return arena;
+}
+
+static void arena_free(void *ctx, void *arena, size_t size)
+{
+	(void)ctx;
+	for (unsigned i = 0; i < noted.arena_count; i++) {
+		if (noted.arenas[i].start == (uintptr_t)arena) {
+			noted.arenas[i] = noted.arenas[--noted.arena_count];
+			break;
+		}
+	}
+	noted.original.free(noted.original.ctx, arena, size);
+}
+
+void share_begin(void)
+{
+	PyObjectArenaAllocator noting = { NULL, arena_alloc, arena_free };
+
+	PyObject_GetArenaAllocator(&noted.original);
+	PyObject_SetArenaAllocator(&noting);
+}
+
+/* ---- What there is ---- */
+
+struct ranges {
+	struct remap_range of[RANGES_MAX];
+	unsigned count;
+};
+
+static void add(struct ranges *r, struct remap_range range)
+{
+	/* An arena that did not come from mmap() shares its pages with something. */
+	if (range.start % PAGE_BYTES == 0 && range.end % PAGE_BYTES == 0 && r->count < RANGES_MAX)
+		r->of[r->count++] = range;
+}
+
+/* "start-end perms offset device inode   name" */
+static void look_at(struct ranges *r, const char *line)
+{
+	struct remap_range range;
+	const char *perms, *name;
+	char *end;
+
+	range.start = strtoul(line, &end, 16);
+	range.end = strtoul(end + (*end == '-'), &end, 16);
+	perms = end + (*end == ' ');
+	name = strpbrk(perms, "/[");
+	if (strncmp(perms, "rw-p", 4) != 0 || !name)
+		return;
+	if (strcmp(name, "[heap]") == 0 ||
+		(name[0] == '/' && range.end - range.start >= WORTH_BYTES))
+		add(r, range);
+}
+
+static int look(struct ranges *r, char *maps, struct fault *f)
+{
+	ssize_t n = io_read_text(AT_FDCWD, "/proc/self/maps", maps, MAPS_BYTES);
+	char *line, *rest = maps;
+
+	if (n < 0)
+		return fault_set(f, (int)n, "read /proc/self/maps");
+	while ((line = strsep(&rest, "\n")))
+		look_at(r, line);
+	return 0;
+}
+
+static int share(struct ranges *r, char *maps, struct fault *f)
+{
+	/* Without a name, read-only for all, in a mount that no cell has. */
+	cleanup_fd int fd = sys.openat(AT_FDCWD, ZYGOTE_OWN, O_TMPFILE | O_RDWR | O_CLOEXEC, 0400);
+	int err;
+
+	if (fd < 0)
+		return fault_set(f, fd, "a file for the zygote's memory");
+	for (unsigned i = 0; i < noted.arena_count; i++)
+		add(r, noted.arenas[i]);
+	err = look(r, maps, f);
+	return err < 0 ? err : remap_onto_file(fd, r->of, r->count, f);
+}
+
+int share_memory(struct fault *f)
+{
+	const size_t bytes = MAPS_BYTES + sizeof(struct ranges);
+	char *room;
+	int r;
+
+	PyObject_SetArenaAllocator(&noted.original);
+	/* Neither in the heap nor in what a child would inherit. */
+	room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		return fault_set(f, -errno, "mmap");
+	r = share((struct ranges *)(void *)room, room + sizeof(struct ranges), f);
+	(void)munmap(room, bytes);
+	return r;
+}
