@@ -122,11 +122,11 @@ static pid_t clone_as_owner(const struct process_plan *plan, struct clone_args *
 	if (plan->owner_uid == 0)
 		return clone_in_pidns(plan, args);
 	r = sys.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
-	if (r == 0)
-		r = sys.setresuid(keep, plan->owner_uid, keep);
 	if (r < 0)
 		return r;
-	pid = clone_in_pidns(plan, args);
+	pid = sys.setresuid(keep, plan->owner_uid, keep);
+	if (pid == 0)
+		pid = clone_in_pidns(plan, args);
 	if (pid == 0)
 		return 0;
 	r = sys.setresuid(keep, 0, keep);
@@ -282,6 +282,16 @@ int process_reap(struct process *p, int *ret_status, struct rusage *ret_usage)
 		return 0;
 	p->pid = 0;
 	return 1;
+}
+
+int process_reap_stranger(bool (*known)(pid_t pid, void *ctx), void *ctx)
+{
+	siginfo_t info = { .si_pid = 0 };
+	int r = sys.waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL);
+
+	if (r < 0 || info.si_pid <= 0 || known(info.si_pid, ctx))
+		return 0;
+	return waitpid(info.si_pid, NULL, WNOHANG | __WALL) > 0;
 }
 
 void process_close(struct process *p)

@@ -68,6 +68,12 @@ void process_kill(const struct process *p) __attribute__((nonnull));
 int process_reap(struct process *p, int *ret_status, struct rusage *ret_usage)
 	__attribute__((nonnull));
 
+/* Reap one dead child that `known` does not claim, if the first one found is such: 1, else 0.
+ * A process that we started can make children of ours without asking (CLONE_PARENT), and an
+ * unreaped one keeps the pid namespace that it died in. */
+int process_reap_stranger(bool (*known)(pid_t pid, void *ctx), void *ctx)
+	__attribute__((nonnull(1)));
+
 void process_close(struct process *p) __attribute__((nonnull));
 
 /* A struct that owns nothing. */

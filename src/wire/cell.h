@@ -63,6 +63,7 @@ struct msg_entered {
 
 /* init or enter could not do its work. */
 struct msg_broken {
+	uint64_t cell; /* UNFORKED: whose FORK it answers; 0: none */
 	struct fault fault;
 };
 

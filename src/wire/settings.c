@@ -81,6 +81,9 @@ static const char *defaults_fault(const struct settings *s)
 		return "cpu is above max-cpu";
 	if (s->def.pids > s->max.pids)
 		return "pids is above max-pids";
+	/* A zygote must not be worn before the pool is full: it would be replaced for ever. */
+	if (s->zygote_max_forks < UINT64_C(2) * s->pool_size + 1)
+		return "zygote-max-forks is below twice pool-size";
 	return NULL;
 }
 

@@ -62,8 +62,14 @@ static int step_plan(struct enter_state *s, struct fault *f)
 
 static int step_join(struct enter_state *s, struct fault *f)
 {
-	int r = sys.setns(s->init_pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
-						 CLONE_NEWNET | CLONE_NEWCGROUP);
+	/* A cgroup namespace of its own, rooted at the leaf that was just joined: init's is
+	 * rooted at the group of all inits, and would show the leaf's name. */
+	int r = sys.unshare(CLONE_NEWCGROUP);
+
+	if (r < 0)
+		return fault_set(f, r, "unshare the cgroup namespace");
+	r = sys.setns(s->init_pidfd,
+		CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
 
 	drop_fd(&s->init_pidfd);
 	return r < 0 ? fault_set(f, r, "setns") : 0;

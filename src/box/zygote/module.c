@@ -53,9 +53,9 @@ int python_fault(struct fault *f, const char *what)
 	return f->code;
 }
 
-static int send_fault(const struct fault *f)
+static int send_fault(uint64_t cell, const struct fault *f)
 {
-	struct msg_broken m = { .fault = *f };
+	struct msg_broken m = { .cell = cell, .fault = *f };
 
 	return channel_send(BOX_CHANNEL_FD, MSG_UNFORKED, &m, NULL);
 }
@@ -71,7 +71,7 @@ static PyObject *module_fail(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "s", &text))
 		return NULL;
 	(void)fault_say(&f, -EINVAL, "%s", text);
-	(void)send_fault(&f);
+	(void)send_fault(0, &f);
 	_exit(BOX_FAILED_STATUS);
 }
 
@@ -160,7 +160,7 @@ static void answer(const struct msg *m, pid_t pid, int pidfd, const struct fault
 	int r;
 
 	if (pid < 0)
-		r = send_fault(f);
+		r = send_fault(m->as.FORK.cell, f);
 	else
 		r = channel_send(BOX_CHANNEL_FD, MSG_FORKED, &forked, &pidfd);
 	if (pidfd >= 0)
@@ -184,8 +184,10 @@ static void fork_one(struct msg *m)
 	if (pid == 0) {
 		PyOS_BeforeFork();
 		pid = twin_fork(&zygote.twin, m->fds[0], m->fds[1], &pidfd, &f);
-		if (pid == 0)
+		if (pid == 0) {
+			m->as.FORK.cell = 0; /* not the program's to know */
 			child_live(m->fds[2], &script);
+		}
 		PyOS_AfterFork_Parent();
 	}
 	answer(m, pid, pidfd, &f);
@@ -244,7 +246,7 @@ static PyObject *module_serve(PyObject *self, PyObject *args)
 		return NULL;
 	(void)snprintf(warm.version, sizeof(warm.version), "%s", version);
 	if (prepare(&f) < 0) {
-		(void)send_fault(&f);
+		(void)send_fault(0, &f);
 		_exit(BOX_FAILED_STATUS);
 	}
 	r = channel_send(BOX_CHANNEL_FD, MSG_WARM, &warm, NULL);

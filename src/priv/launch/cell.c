@@ -251,17 +251,16 @@ static int start_main(struct cell *c, const struct cell_factory *factory, struct
 	return 0;
 }
 
+bool cell_awaits_fork(const struct cell *c)
+{
+	return c->state == CELL_ENTERING && c->warm && c->main.pid == 0 && !c->main_died;
+}
+
 int cell_forked(struct cell *c, const struct cell_factory *factory, pid_t pid, int pidfd)
 {
 	struct fault f = { 0 };
 
-	if (c->state != CELL_ENTERING || !c->warm || c->main.pid > 0) {
-		/* Killed in the meantime: the child meets a closed channel, and its leaf is
-		 * killed again when it is removed. It is ours to reap. */
-		c->main = (struct process){ .pid = pid, .pidfd = pidfd, .release_fd = -1 };
-		process_kill(&c->main);
-		return 0;
-	}
+	CHECK(cell_awaits_fork(c));
 	c->main = (struct process){ .pid = pid, .pidfd = pidfd, .release_fd = -1 };
 	if (admit_main(c, factory, &f) < 0) {
 		c->fault = f;
@@ -274,8 +273,7 @@ int cell_unforked(struct cell *c, const struct cell_factory *factory)
 {
 	struct fault f = { 0 };
 
-	if (c->state != CELL_ENTERING || !c->warm || c->main.pid > 0)
-		return 0;
+	CHECK(cell_awaits_fork(c));
 	if (start_cold(c, factory, &f) < 0) {
 		c->fault = f;
 		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
@@ -480,8 +478,10 @@ void cell_kill(struct cell *c)
 {
 	if (c->state == CELL_GONE || c->state == CELL_NONE)
 		return;
-	if (c->state != CELL_DYING)
+	if (c->state != CELL_DYING) {
 		enter_state(c, CELL_DYING);
+		c->killed_ns = clock_ns();
+	}
 	/* A program that ended by itself and left nothing needs no kill. */
 	if (!(c->main_died && c->leaf.name[0] && cgroup_populated(&c->leaf) == 0)) {
 		if (c->leaf.name[0])

@@ -73,7 +73,7 @@ struct cell {
 	int scratch_fd[CELL_SCRATCH_MAX]; /* the writable mounts, to fit them to a request */
 	bool warm;                        /* main was, or is being, forked from a zygote */
 	uint64_t generation;              /* of that zygote */
-	uint64_t created_ns;
+	uint64_t created_ns, killed_ns;
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
 	bool main_died; /* main was reaped: the next three are valid */
@@ -92,8 +92,11 @@ int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slo
  * c->fault says why): the caller should kill it. */
 int cell_hear(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
 
-/* The zygote's answer to fork_main(): main exists (the pidfd is taken), or main has to be
- * started cold. As cell_hear(). */
+/* Is it still the zygote's turn to make main? */
+bool cell_awaits_fork(const struct cell *c) __attribute__((nonnull));
+
+/* The zygote's answer to fork_main(), only while cell_awaits_fork(): main exists (the pidfd is
+ * taken), or main has to be started cold. As cell_hear(). */
 int cell_forked(struct cell *c, const struct cell_factory *factory, pid_t pid, int pidfd)
 	__attribute__((nonnull));
 int cell_unforked(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));

@@ -24,7 +24,8 @@
 #include <sys/epoll.h>
 
 #define BUILD_TIMEOUT_NS   (10 * NS_PER_S) /* a cell takes some 10 ms; this is for a hung host */
-#define BUILD_FAILURES_MAX 2               /* one can be bad luck */
+#define START_TRIES_MAX    3
+#define BUILD_FAILURES_MAX 2 /* one can be bad luck */
 #define CPU_SAMPLE_NS      (50 * NS_PER_MS)
 #define SEND_RETRY_NS      (5 * NS_PER_MS)
 #define KILL_RETRY_NS      (200 * NS_PER_MS)
@@ -101,6 +102,17 @@ static struct job *by_run(struct board *b, uint64_t run)
 	return NULL;
 }
 
+static void release_cell(struct board *b, struct job *j)
+{
+	struct cell *c = j->cell;
+
+	if (!c)
+		return;
+	j->cell = NULL;
+	b->driver[c->slot] = NULL;
+	pool_give_back(b->pool, c);
+}
+
 /* A cell is there: put the limits in force and let the program go. */
 static void start(struct board *b, struct job *j, struct cell *c)
 {
@@ -111,6 +123,12 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	b->driver[c->slot] = j;
 	pool_watch_run(b->pool, c);
 	r = cell_start(c, b->pool->factory, &j->submit.limits, j->submit.code_bytes, j->fds, &f);
+	if ((r == -EPIPE || r == -ECONNRESET) && j->tries++ < START_TRIES_MAX) {
+		/* The parked process was dead (the host's OOM killer likes it best): nothing
+		 * ran, so the run waits on for another cell. */
+		release_cell(b, j);
+		return;
+	}
 	if (r < 0) {
 		j->fault = f;
 		step(b, j, r == -ENOMEM ? EV_OOM : EV_BROKEN);
@@ -215,6 +233,9 @@ static void fill_result(const struct board *b, struct job *j, enum run_cause cau
 		.pids_refused = u.pids_refused,
 		.oom_kills = u.oom_kills,
 	};
+	/* v1's event can be seen, and our own kill be done, before the kernel has counted. */
+	if (cause == CAUSE_OOM_KILL && r->oom_kills == 0)
+		r->oom_kills = 1;
 	if (!j->started_ns) {
 		r->wait_status = SIGKILL; /* what ended it before it began */
 		return;
@@ -282,17 +303,6 @@ static void look_done(struct board *b, struct job *j)
 		try_send(b, j);
 	if (!j->unsent)
 		j->state = JOB_NONE;
-}
-
-static void release_cell(struct board *b, struct job *j)
-{
-	struct cell *c = j->cell;
-
-	if (!c)
-		return;
-	j->cell = NULL;
-	b->driver[c->slot] = NULL;
-	pool_give_back(b->pool, c);
 }
 
 static void look_killing(struct board *b, struct job *j)

@@ -26,6 +26,7 @@ struct job {
 	uint64_t sample_ns;                /* when CPU time is looked at again */
 	uint64_t killed_ns, retry_ns;
 	enum job_event ended_by;
+	unsigned tries; /* cells that were dead when their START was sent */
 	bool oom, unsent;
 	struct fault fault;
 	struct msg_result result; /* valid in DONE while unsent */

@@ -41,6 +41,7 @@ enum token {
 	TOKEN_LOG,
 	TOKEN_ZYGOTE,
 	TOKEN_ZYGOTE_NEXT,
+	TOKEN_ZYGOTE_RETIRED,
 	TOKEN_SLOTS /* the first slot; everything from here on */
 };
 
@@ -158,6 +159,7 @@ static int start_front(struct fault *f)
 	if (r < 0)
 		return r;
 	sv.restart_ns = 0;
+	sv.pool.other_child = sv.front.process.pid;
 	sv.board.client_fd = sv.front.channel_fd;
 	watch(sv.front.channel_fd, TOKEN_CLIENT);
 	watch(sv.front.log_fd, TOKEN_LOG);
@@ -324,7 +326,8 @@ static void on_event(const struct epoll_event *ev)
 		break;
 	case TOKEN_ZYGOTE:
 	case TOKEN_ZYGOTE_NEXT:
-		pool_look_zygote(&sv.pool, token == TOKEN_ZYGOTE ? 0 : 1);
+	case TOKEN_ZYGOTE_RETIRED:
+		pool_look_zygote(&sv.pool, (unsigned)(token - TOKEN_ZYGOTE));
 		break;
 	case TOKEN_SLOTS:
 	default:

@@ -23,10 +23,20 @@
 #define FAILURE_WAIT_NS    (200 * NS_PER_MS)
 #define ZYGOTE_WAIT_MIN_NS (200 * NS_PER_MS)
 #define ZYGOTE_WAIT_MAX_NS (30 * NS_PER_S)
+#define BUILD_LATE_NS      (500 * NS_PER_MS) /* it no longer counts as on its way */
+#define BUILD_TIMEOUT_NS   (5 * NS_PER_S)    /* ...and is given up */
+#define FORK_LATE_NS       (150 * NS_PER_MS) /* somebody waits: start it cold instead */
+#define STRANGERS_NS       (100 * NS_PER_MS)
 
 static bool is_building(const struct cell *c)
 {
 	return c->state == CELL_BUILDING || c->state == CELL_ENTERING;
+}
+
+/* Still to be counted on. */
+static bool is_coming(const struct cell *c)
+{
+	return is_building(c) && clock_ns() - c->created_ns < BUILD_LATE_NS;
 }
 
 static bool is_free(const struct cell *c)
@@ -130,6 +140,9 @@ static void look_building(struct pool *p, struct cell *c)
 		build_failed(p, c);
 		return;
 	}
+	/* init has said what it had to say; that it ends is seen by main's end. */
+	if (c->state != CELL_BUILDING)
+		pool_unwatch(p, c->init_channel);
 	pool_watch(p, c, c->main_channel, EPOLLIN);
 	if (c->state == CELL_READY)
 		p->failures = 0;
@@ -169,6 +182,12 @@ static void begin(struct pool *p)
 	}
 }
 
+/* Of the newest zygote, then the oldest. */
+static bool is_better(const struct cell *a, const struct cell *b)
+{
+	return a->generation != b->generation ? a->generation > b->generation : a->id < b->id;
+}
+
 struct cell *pool_take(struct pool *p)
 {
 	struct cell *best = NULL;
@@ -176,7 +195,7 @@ struct cell *pool_take(struct pool *p)
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
-		if (c->state == CELL_READY && !p->taken[i] && (!best || c->id < best->id))
+		if (c->state == CELL_READY && !p->taken[i] && (!best || is_better(c, best)))
 			best = c;
 	}
 	if (best)
@@ -214,6 +233,7 @@ void pool_open(
 	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
 	zygote_clear(&p->zygote);
 	zygote_clear(&p->next);
+	zygote_clear(&p->retired);
 	for (unsigned i = 0; i < POOL_STRAYS_MAX; i++)
 		process_clear(&p->strays[i]);
 	if (warm) {
@@ -231,11 +251,15 @@ static struct cell *by_id(struct pool *p, uint64_t id)
 	return NULL;
 }
 
-/* A child whose cell is gone: it meets a closed channel and ends; it only has to be reaped. */
-static void keep_stray(struct pool *p, pid_t pid, int pidfd)
+/* Something that is dying and that only has to be reaped: a zygote, or a child whose cell is
+ * gone (it meets a closed channel). */
+static void keep_stray(struct pool *p, struct process *dying)
 {
-	struct process s = { .pid = pid, .pidfd = pidfd, .release_fd = -1 };
+	struct process s = *dying;
 
+	process_clear(dying);
+	if (s.pid <= 0)
+		return;
 	process_kill(&s);
 	for (unsigned i = 0; i < POOL_STRAYS_MAX; i++) {
 		if (p->strays[i].pid == 0) {
@@ -243,7 +267,7 @@ static void keep_stray(struct pool *p, pid_t pid, int pidfd)
 			return;
 		}
 	}
-	log_err("stray", "pid=%d why=\"too many to remember\"", (int)pid);
+	/* Nobody claims it now: it will be reaped as a stranger. */
 	process_close(&s);
 }
 
@@ -258,24 +282,34 @@ static void reap_strays(struct pool *p)
 	}
 }
 
+static bool has_strays(const struct pool *p)
+{
+	for (unsigned i = 0; i < POOL_STRAYS_MAX; i++) {
+		if (p->strays[i].pid > 0)
+			return true;
+	}
+	return false;
+}
+
 static void on_forked(struct pool *p, struct msg *m)
 {
 	struct cell *c = by_id(p, m->as.FORKED.cell);
-	int pidfd = take_fd(&m->fds[0]);
+	struct process child = {
+		.pid = m->as.FORKED.pid, .pidfd = take_fd(&m->fds[0]), .release_fd = -1
+	};
 
-	if (!process_is(m->as.FORKED.pid, pidfd)) {
+	if (!process_is(child.pid, child.pidfd)) {
 		log_err("forked", "why=\"the pidfd is not the child's\"");
-		drop_fd(&pidfd);
+		process_kill(&child);
+		process_close(&child);
 		return;
 	}
-	if (!c || c->main.pid > 0) {
-		keep_stray(p, m->as.FORKED.pid, pidfd);
+	if (!c || !cell_awaits_fork(c)) {
+		keep_stray(p, &child);
 		return;
 	}
-	if (cell_forked(c, p->factory, m->as.FORKED.pid, pidfd) < 0)
+	if (cell_forked(c, p->factory, child.pid, child.pidfd) < 0)
 		build_failed(p, c);
-	else if (c->state == CELL_DYING)
-		pool_watch(p, c, pidfd, EPOLLIN);
 }
 
 /* Cells that wait for a zygote which is gone, or which could not fork: start them cold. */
@@ -292,10 +326,16 @@ static void all_go_cold(struct pool *p, uint64_t generation)
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
-		if (c->state == CELL_ENTERING && c->warm && c->main.pid == 0 &&
-			c->generation == generation)
+		if (cell_awaits_fork(c) && c->generation == generation)
 			go_cold(p, c);
 	}
+}
+
+static void end_zygote(struct pool *p, struct zygote *z)
+{
+	pool_unwatch(p, z->channel_fd);
+	zygote_end(z);
+	keep_stray(p, &z->process);
 }
 
 static void zygote_lost(struct pool *p, struct zygote *z)
@@ -305,8 +345,7 @@ static void zygote_lost(struct pool *p, struct zygote *z)
 	log_err("zygote_lost", "generation=%lu why=%s retry_ms=%lu", (unsigned long)generation,
 		LQ(z->fault.text), (unsigned long)(p->zygote_wait_ns / NS_PER_MS));
 	p->lost = z->fault;
-	pool_unwatch(p, z->channel_fd);
-	zygote_end(z);
+	end_zygote(p, z);
 	p->zygote_retry_ns = clock_ns() + p->zygote_wait_ns;
 	p->zygote_wait_ns *= 2;
 	if (p->zygote_wait_ns > ZYGOTE_WAIT_MAX_NS)
@@ -314,29 +353,50 @@ static void zygote_lost(struct pool *p, struct zygote *z)
 	all_go_cold(p, generation);
 }
 
+/* The predecessor lives as long as it owes answers: the children that they tell of are ours. */
+static void retire(struct pool *p)
+{
+	uint64_t generation = p->retired.generation;
+
+	if (p->retired.state != ZYGOTE_ABSENT) {
+		end_zygote(p, &p->retired);
+		all_go_cold(p, generation);
+	}
+	pool_unwatch(p, p->zygote.channel_fd);
+	p->retired = p->zygote;
+	zygote_clear(&p->zygote);
+	if (p->retired.unanswered == 0)
+		end_zygote(p, &p->retired);
+	else
+		watch(p, p->zygote_token + 2, p->retired.channel_fd, EPOLLIN);
+}
+
 /* The successor is warm: from now on it forks. */
 static void promote(struct pool *p)
 {
-	uint64_t old = p->zygote.generation;
-	bool had = p->zygote.state != ZYGOTE_ABSENT;
-
-	if (had) {
-		pool_unwatch(p, p->zygote.channel_fd);
-		zygote_end(&p->zygote);
-	}
+	if (p->zygote.state != ZYGOTE_ABSENT)
+		retire(p);
 	pool_unwatch(p, p->next.channel_fd);
 	p->zygote = p->next;
 	zygote_clear(&p->next);
 	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
 	p->lost = (struct fault){ 0 };
 	watch(p, p->zygote_token, p->zygote.channel_fd, EPOLLIN);
-	if (had)
-		all_go_cold(p, old);
+}
+
+static void on_unforked(struct pool *p, const struct msg *m)
+{
+	struct cell *c = by_id(p, m->as.UNFORKED.cell);
+
+	log_warn("unforked", "why=%s", LQ(m->as.UNFORKED.fault.text));
+	if (c && cell_awaits_fork(c))
+		go_cold(p, c);
 }
 
 void pool_look_zygote(struct pool *p, unsigned which)
 {
-	struct zygote *z = which == 0 ? &p->zygote : &p->next;
+	struct zygote *const all[] = { &p->zygote, &p->next, &p->retired };
+	struct zygote *z = all[which];
 	static struct msg m;
 
 	while (z->state != ZYGOTE_ABSENT) {
@@ -352,14 +412,13 @@ void pool_look_zygote(struct pool *p, unsigned which)
 			promote(p);
 			return;
 		}
-		if (m.type == MSG_FORKED) {
+		if (m.type == MSG_FORKED)
 			on_forked(p, &m);
-		} else {
-			/* The answers come in order: this one is for the oldest that waits. */
-			log_warn("unforked", "why=%s", LQ(m.as.UNFORKED.fault.text));
-			all_go_cold(p, z->generation);
-		}
+		else
+			on_unforked(p, &m);
 		msg_done(&m);
+		if (z == &p->retired && z->unanswered == 0)
+			end_zygote(p, z);
 	}
 }
 
@@ -377,8 +436,10 @@ static void tick_zygotes(struct pool *p, uint64_t now)
 	struct fault f = { 0 };
 	bool wanted;
 
-	for (unsigned i = 0; i < 2; i++) {
-		struct zygote *z = i == 0 ? &p->zygote : &p->next;
+	struct zygote *const all[] = { &p->zygote, &p->next, &p->retired };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct zygote *z = all[i];
 
 		if (zygote_is_late(z, now)) {
 			(void)fault_say(&z->fault, -ETIMEDOUT, "zygote: no answer in time");
@@ -405,9 +466,33 @@ static bool is_stale(const struct pool *p, const struct cell *c, uint64_t now)
 	return p->zygote.state == ZYGOTE_WARM && c->generation != p->zygote.generation;
 }
 
-/* One at a time, so that the pool never runs dry by replacing itself. */
+static unsigned count(const struct pool *p, bool (*is)(const struct cell *c))
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++)
+		n += is(&p->cells[i]);
+	return n;
+}
+
+/* Ready cells that nobody has taken: all, or only those that are not to be replaced. */
+static unsigned ready_cells(const struct pool *p, bool fresh, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++) {
+		const struct cell *c = &p->cells[i];
+
+		n += c->state == CELL_READY && !p->taken[i] && !(fresh && is_stale(p, c, now));
+	}
+	return n;
+}
+
+/* The replacement is made first: a stale cell goes only when the pool is full without it. */
 static void replace_stale(struct pool *p, uint64_t now)
 {
+	if (ready_cells(p, false, now) <= p->settings->pool_size)
+		return;
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
@@ -418,25 +503,36 @@ static void replace_stale(struct pool *p, uint64_t now)
 	}
 }
 
-static unsigned count(const struct pool *p, bool (*is)(const struct cell *c))
+static void give_up_late(struct pool *p, unsigned waiting, uint64_t now)
 {
-	unsigned n = 0;
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
 
-	for (unsigned i = 0; i < p->high; i++)
-		n += is(&p->cells[i]);
-	return n;
+		if (!is_building(c))
+			continue;
+		if (now - c->created_ns >= BUILD_TIMEOUT_NS) {
+			(void)fault_say(
+				&c->fault, -ETIMEDOUT, "cell %s: not built in 5 s", c->leaf.name);
+			build_failed(p, c);
+		} else if (waiting > 0 && cell_awaits_fork(c) &&
+			   now - c->created_ns >= FORK_LATE_NS) {
+			go_cold(p, c);
+		}
+	}
 }
 
 static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint64_t now)
 {
-	unsigned building = count(p, is_building), ready = pool_ready(p);
+	unsigned coming = count(p, is_coming), ready = ready_cells(p, true, now);
+	unsigned building = count(p, is_building), most = 2 * p->settings->max_builds;
 	unsigned target = p->settings->pool_size;
 
 	/* A queue is served faster by cells that are prepared less. */
 	p->rehearse = waiting == 0;
-	while (building < waiting && building < p->settings->max_builds &&
+	while (coming < waiting && coming < p->settings->max_builds && building < most &&
 		(p->failures == 0 || now >= p->refill_ns)) {
 		begin(p);
+		coming++;
 		building++;
 	}
 	/* Nothing is kept ahead before the zygote is there, if there is to be one. */
@@ -446,8 +542,38 @@ static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint6
 	 * runs, a pool that is at least half full waits. */
 	if (running > 0 && 2 * ready >= target)
 		return;
-	if (building == 0 && ready < target && now >= p->refill_ns)
+	if (coming == 0 && building < most && ready < target && now >= p->refill_ns)
 		begin(p);
+}
+
+/* ---- Children that nobody knows ---- */
+
+static bool is_ours(pid_t pid, void *ctx)
+{
+	const struct pool *p = ctx;
+
+	if (pid == p->zygote.process.pid || pid == p->next.process.pid ||
+		pid == p->retired.process.pid || pid == p->other_child)
+		return true;
+	for (unsigned i = 0; i < POOL_STRAYS_MAX; i++) {
+		if (p->strays[i].pid == pid)
+			return true;
+	}
+	for (unsigned i = 0; i < p->high; i++) {
+		if (p->cells[i].init.pid == pid || p->cells[i].main.pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* While a cell takes long to die, it may be for such a child. */
+static void reap_strangers(struct pool *p, uint64_t now)
+{
+	if (now < p->strangers_ns)
+		return;
+	p->strangers_ns = now + STRANGERS_NS;
+	while (process_reap_stranger(is_ours, p) == 1)
+		log_warn("stranger", "why=\"reaped a child that no cell knows\"");
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -455,19 +581,31 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Patience grows with the wait: init usually dies in a millisecond or two. */
+static uint64_t remove_retry_ns(const struct cell *c, uint64_t now)
+{
+	uint64_t waited = now - c->killed_ns;
+
+	if (waited < NS_PER_S)
+		return REMOVE_RETRY_NS;
+	return waited < 10 * NS_PER_S ? 20 * REMOVE_RETRY_NS : NS_PER_S;
+}
+
 uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 {
 	uint64_t now = clock_ns(), next = UINT64_MAX;
 
 	reap_strays(p);
+	reap_strangers(p, now);
 	tick_zygotes(p, now);
 	for (unsigned i = 0; i < p->high; i++) {
 		if (p->cells[i].state == CELL_DYING && !p->taken[i])
 			look_dying(p, &p->cells[i]);
 		if (p->cells[i].state == CELL_DYING && !p->taken[i])
-			next = earlier(next, now + REMOVE_RETRY_NS);
+			next = earlier(next, now + remove_retry_ns(&p->cells[i], now));
 	}
 	replace_stale(p, now);
+	give_up_late(p, waiting, now);
 	if (!p->closing)
 		make_cells(p, waiting, running, now);
 
@@ -475,6 +613,12 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 		next = earlier(next, p->zygote.deadline_ns);
 	if (p->next.state != ZYGOTE_ABSENT)
 		next = earlier(next, p->next.deadline_ns);
+	if (p->retired.state != ZYGOTE_ABSENT)
+		next = earlier(next, p->retired.deadline_ns);
+	if (waiting > 0 && p->zygote.unanswered > 0)
+		next = earlier(next, now + FORK_LATE_NS);
+	if (has_strays(p))
+		next = earlier(next, now + REMOVE_RETRY_NS);
 	if (p->warm && p->zygote.state == ZYGOTE_ABSENT && p->next.state == ZYGOTE_ABSENT)
 		next = earlier(next, p->zygote_retry_ns);
 	if (pool_ready(p) < p->settings->pool_size || waiting > 0)
@@ -488,10 +632,9 @@ void pool_close(struct pool *p)
 	p->closing = true;
 	p->warm = false;
 	p->factory->fork_main = NULL;
-	if (p->zygote.state != ZYGOTE_ABSENT)
-		zygote_end(&p->zygote);
-	if (p->next.state != ZYGOTE_ABSENT)
-		zygote_end(&p->next);
+	end_zygote(p, &p->zygote);
+	end_zygote(p, &p->next);
+	end_zygote(p, &p->retired);
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
@@ -507,7 +650,7 @@ static bool is_alive(const struct cell *c)
 
 unsigned pool_alive(const struct pool *p)
 {
-	return count(p, is_alive);
+	return count(p, is_alive) + has_strays(p);
 }
 
 unsigned pool_ready(const struct pool *p)

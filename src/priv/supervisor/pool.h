@@ -25,16 +25,20 @@ struct pool {
 	unsigned high;           /* slots from here on were never used */
 	const struct settings *settings;
 	struct cell_factory *factory;
-	bool closing;               /* nothing is made any more */
-	bool warm;                  /* zygotes are wanted */
-	bool rehearse;              /* forks asked for now prepare in full */
-	struct zygote zygote, next; /* the one that forks; its successor while it starts */
+	bool closing;          /* nothing is made any more */
+	bool warm;             /* zygotes are wanted */
+	bool rehearse;         /* forks asked for now prepare in full */
+	struct zygote zygote;  /* the one that forks */
+	struct zygote next;    /* its successor, while it starts */
+	struct zygote retired; /* its predecessor, while it owes answers */
 	uint64_t generations;
 	struct fault lost; /* why there is no zygote, since when one was there or was tried */
 	uint64_t zygote_retry_ns, zygote_wait_ns; /* when to try again, and the back-off */
 	struct process strays[POOL_STRAYS_MAX];   /* forked for a cell that is gone */
+	pid_t other_child; /* a child of this process that is not the pool\'s: the front; 0: none */
+	uint64_t strangers_ns; /* when to look for children that nobody knows */
 	int epoll_fd;
-	uint64_t cell_token, zygote_token; /* epoll data: of slot 0; of the two zygotes */
+	uint64_t cell_token, zygote_token; /* epoll data: of slot 0; of the three zygotes */
 	uint64_t next_id;
 	uint64_t refill_ns; /* not before: builds failed, or runs have the CPU */
 	unsigned failures;  /* builds that failed in a row */
@@ -55,7 +59,7 @@ void pool_give_back(struct pool *p, struct cell *c) __attribute__((nonnull));
 /* Something happened at slot `slot`, which nobody has taken. */
 void pool_look(struct pool *p, unsigned slot) __attribute__((nonnull));
 
-/* Something happened at zygote `which` (0 or 1). */
+/* Something happened at zygote `which`: the one that forks, the next, the retired. */
 void pool_look_zygote(struct pool *p, unsigned which) __attribute__((nonnull));
 
 /* Make, refill, replace, retry. `waiting` runs have no cell, `running` have one. Returns when
@@ -65,7 +69,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running) __attribu
 /* Kill every cell that nobody has taken, and the zygotes; no more are made. */
 void pool_close(struct pool *p) __attribute__((nonnull));
 
-/* Cells that are not GONE; ready ones. */
+/* Cells that are not GONE, and whatever else has to be reaped; ready cells. */
 unsigned pool_alive(const struct pool *p) __attribute__((nonnull));
 unsigned pool_ready(const struct pool *p) __attribute__((nonnull));
 

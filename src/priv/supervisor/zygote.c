@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,7 +143,7 @@ int zygote_start(
 {
 	int r;
 
-	CHECK(z->state == ZYGOTE_ABSENT);
+	CHECK(z->state == ZYGOTE_ABSENT && z->process.pid == 0);
 	zygote_clear(z);
 	z->generation = generation;
 	z->started_ns = clock_ns();
@@ -239,17 +238,7 @@ int zygote_hear(struct zygote *z, struct msg *ret)
 
 void zygote_end(struct zygote *z)
 {
-	struct rusage usage;
-	int status;
-
 	process_kill(&z->process);
-	while (process_reap(&z->process, &status, &usage) == 0) {
-		/* SIGKILL ends it in microseconds, a stopped one too. */
-		struct pollfd p = { .fd = z->process.pidfd, .events = POLLIN };
-
-		(void)sys.poll(&p, 1, -1);
-	}
-	process_close(&z->process);
 	drop_fd(&z->channel_fd);
 	z->state = ZYGOTE_ABSENT;
 	z->unanswered = 0;

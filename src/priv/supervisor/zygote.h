@@ -57,8 +57,9 @@ int zygote_fork(struct zygote *z, const struct cell *c, int channel_fd, bool reh
  * the caller's), 0 nothing there, or a negative errno: it is lost, call zygote_end(). */
 int zygote_hear(struct zygote *z, struct msg *ret) __attribute__((nonnull));
 
-/* Kill it and forget it; ABSENT afterwards. Its children live on: they are the
- * supervisor's. */
+/* Kill it; ABSENT afterwards. The process is left for the caller to take from z->process
+ * and to reap when it is dead: a frozen one takes its time. Its children live on: they are
+ * the supervisor's. */
 void zygote_end(struct zygote *z) __attribute__((nonnull));
 
 /* Has it kept somebody waiting for too long? (stopped, hung in an import) */
