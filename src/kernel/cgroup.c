@@ -171,16 +171,19 @@ int cgroup_populated(const struct cgroup *cg)
 	return populated > 1 ? -EPROTO : (int)populated;
 }
 
+bool cgroup_oom_announced(const struct cgroup_tree *t, struct cgroup *cg)
+{
+	if (cg->oom_fd >= 0 && cgroup_ops_of(t, CGROUP_MEMORY)->oom_pending(cg->oom_fd))
+		cg->oom_seen = true;
+	return cg->oom_seen;
+}
+
 bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg)
 {
-	const struct cgroup_ops *ops;
-
 	if (cg->oom_fd < 0)
 		return false;
-	ops = cgroup_ops_of(t, CGROUP_MEMORY);
-	if (ops->oom_pending(cg->oom_fd))
-		cg->oom_seen = true;
-	return cg->oom_seen || ops->oom_kills(leaf_fd(t, cg, CGROUP_MEMORY)) > 0;
+	return cgroup_oom_announced(t, cg) ||
+	       cgroup_ops_of(t, CGROUP_MEMORY)->oom_kills(leaf_fd(t, cg, CGROUP_MEMORY)) > 0;
 }
 
 uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
@@ -195,14 +198,21 @@ uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 	return cgroup_read_u64(fd, "cpuacct.usage", &value) < 0 ? 0 : value / 1000;
 }
 
-/* User and system time apart. */
-static void read_cpu_split(const struct cgroup_tree *t, int fd, struct cgroup_usage *ret)
+/* In all, and user and system time apart. */
+static void read_cpu(const struct cgroup_tree *t, int fd, struct cgroup_usage *ret)
 {
+	char text[CGROUP_TEXT_MAX];
+
 	if (t->h[t->of[CGROUP_CPUACCT]].version == 2) {
-		(void)cgroup_read_key(fd, "cpu.stat", "user_usec", &ret->user_us);
-		(void)cgroup_read_key(fd, "cpu.stat", "system_usec", &ret->system_us);
+		if (cgroup_read_values(fd, "cpu.stat", text, sizeof(text)) < 0)
+			return;
+		(void)cgroup_parse_key(text, "usage_usec", &ret->cpu_us);
+		(void)cgroup_parse_key(text, "user_usec", &ret->user_us);
+		(void)cgroup_parse_key(text, "system_usec", &ret->system_us);
 		return;
 	}
+	(void)cgroup_read_u64(fd, "cpuacct.usage", &ret->cpu_us);
+	ret->cpu_us /= 1000;
 	(void)cgroup_read_u64(fd, "cpuacct.usage_user", &ret->user_us);
 	(void)cgroup_read_u64(fd, "cpuacct.usage_sys", &ret->system_us);
 	ret->user_us /= 1000;
@@ -264,10 +274,8 @@ void cgroup_read_usage(
 	read_memory(t, cg, ret);
 
 	fd = leaf_fd(t, cg, CGROUP_CPUACCT);
-	if (fd >= 0) {
-		ret->cpu_us = cgroup_cpu_us(t, cg);
-		read_cpu_split(t, fd, ret);
-	}
+	if (fd >= 0)
+		read_cpu(t, fd, ret);
 	fd = leaf_fd(t, cg, CGROUP_CPU);
 	if (fd >= 0)
 		ret->throttled_us = cgroup_ops_of(t, CGROUP_CPU)->throttled_us(fd);

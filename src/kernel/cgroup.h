@@ -135,7 +135,11 @@ int cgroup_kill(const struct cgroup *cg) __attribute__((nonnull));
 /* 1 populated, 0 empty, or a negative errno. */
 int cgroup_populated(const struct cgroup *cg) __attribute__((nonnull));
 
-/* Did the kernel kill for memory in this leaf? Consumes a pending oom_fd event, and
+/* Has the kernel told of an OOM in this leaf? Consumes a pending oom_fd event, and remembers
+ * it. */
+bool cgroup_oom_announced(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));
+
+/* Did the kernel kill for memory in this leaf, as told or as counted? Consumes a pending oom_fd event, and
  * remembers it: on v1 it can come before the kernel's count, and without one when our
  * own kill was faster. */
 bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));

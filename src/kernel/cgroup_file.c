@@ -74,34 +74,50 @@ ssize_t cgroup_read(int dir_fd, const char *file, char *text, size_t room)
 	return n;
 }
 
+/* A file that the kernel fills in one go, as those of values are and lists of processes are
+ * not: one read() has all of it. */
+static int reread(int fd, char *text, size_t room)
+{
+	ssize_t n;
+
+	do
+		n = sys.pread(fd, text, room - 1, 0);
+	while (n == -EINTR);
+	if (n < 0)
+		return (int)n;
+	text[n] = '\0';
+	return 0;
+}
+
+int cgroup_read_values(int dir_fd, const char *file, char *text, size_t room)
+{
+	cleanup_fd int fd = sys.openat(dir_fd, file, O_RDONLY | O_CLOEXEC, 0);
+
+	return fd < 0 ? fd : reread(fd, text, room);
+}
+
 int cgroup_read_u64(int dir_fd, const char *file, uint64_t *ret)
 {
 	char text[32];
-	ssize_t n = cgroup_read(dir_fd, file, text, sizeof(text));
+	int r = cgroup_read_values(dir_fd, file, text, sizeof(text));
 
-	return n < 0 ? (int)n : io_parse_u64(text, ret);
+	return r < 0 ? r : io_parse_u64(text, ret);
 }
 
 int cgroup_read_key(int dir_fd, const char *file, const char *key, uint64_t *ret)
 {
 	char text[CGROUP_TEXT_MAX];
-	ssize_t n = cgroup_read(dir_fd, file, text, sizeof(text));
+	int r = cgroup_read_values(dir_fd, file, text, sizeof(text));
 
-	return n < 0 ? (int)n : cgroup_parse_key(text, key, ret);
+	return r < 0 ? r : cgroup_parse_key(text, key, ret);
 }
 
 int cgroup_reread_key(int fd, const char *key, uint64_t *ret)
 {
 	char text[CGROUP_TEXT_MAX];
-	ssize_t n;
+	int r = reread(fd, text, sizeof(text));
 
-	do
-		n = sys.pread(fd, text, sizeof(text) - 1, 0);
-	while (n == -EINTR);
-	if (n < 0)
-		return (int)n;
-	text[n] = '\0';
-	return cgroup_parse_key(text, key, ret);
+	return r < 0 ? r : cgroup_parse_key(text, key, ret);
 }
 
 int cgroup_read_procs(int dir_fd, bool *ret_us, bool *ret_others)

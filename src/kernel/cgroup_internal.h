@@ -145,6 +145,9 @@ int cgroup_write(int dir_fd, const char *file, const char *text) __attribute__((
 int cgroup_write_u64(int dir_fd, const char *file, uint64_t value) __attribute__((nonnull));
 /* Terminated; at most `room` - 1 bytes, else -EFBIG. The length or a negative errno. */
 ssize_t cgroup_read(int dir_fd, const char *file, char *text, size_t room) __attribute__((nonnull));
+/* The same of a file of values, in one read(); 0 or a negative errno. */
+int cgroup_read_values(int dir_fd, const char *file, char *text, size_t room)
+	__attribute__((nonnull));
 int cgroup_read_u64(int dir_fd, const char *file, uint64_t *ret) __attribute__((nonnull));
 int cgroup_read_key(int dir_fd, const char *file, const char *key, uint64_t *ret)
 	__attribute__((nonnull));

@@ -58,12 +58,8 @@ static void step(struct board *b, struct job *j, enum job_event ev)
 		j->retry_ns = j->killed_ns + KILL_RETRY_NS;
 		close_fds(j);
 		if (j->cell) {
-			/* Read once more: a v1 event is used up by reading, and an unread one
-			 * would wake us for ever. */
-			j->oom |= cgroup_oom_happened(b->pool->factory->tree, &j->cell->leaf);
 			pool_unwatch(b->pool, j->cell->leaf.oom_fd);
 			pool_unwatch(b->pool, j->cell->main_channel);
-			pool_watch(b->pool, j->cell, j->cell->leaf.events_fd, EPOLLPRI);
 			cell_kill(j->cell);
 		}
 	}
@@ -212,26 +208,23 @@ void board_cancel_all(struct board *b)
 	}
 }
 
-static void fill_result(const struct board *b, struct job *j, enum run_cause cause)
+static void fill_result(struct job *j, enum run_cause cause, const struct cgroup_usage *u)
 {
 	struct msg_result *r = &j->result;
-	struct cgroup_usage u = { 0 };
 	uint64_t now = clock_ns();
 
-	if (j->cell)
-		cell_usage(j->cell, b->pool->factory, &u);
 	*r = (struct msg_result){
 		.run = j->submit.run,
 		.cause = cause,
-		.cpu_us = u.cpu_us,
-		.user_us = u.user_us,
-		.system_us = u.system_us,
-		.throttled_us = u.throttled_us,
-		.memory_peak_bytes = u.memory_peak_bytes,
-		.memory_counter = u.memory_counter,
-		.pids_peak = u.pids_peak,
-		.pids_refused = u.pids_refused,
-		.oom_kills = u.oom_kills,
+		.cpu_us = u->cpu_us,
+		.user_us = u->user_us,
+		.system_us = u->system_us,
+		.throttled_us = u->throttled_us,
+		.memory_peak_bytes = u->memory_peak_bytes,
+		.memory_counter = u->memory_counter,
+		.pids_peak = u->pids_peak,
+		.pids_refused = u->pids_refused,
+		.oom_kills = u->oom_kills,
 	};
 	/* v1's event can be seen, and our own kill be done, before the kernel has counted. */
 	if (cause == CAUSE_OOM_KILL && r->oom_kills == 0)
@@ -257,20 +250,26 @@ static bool is_shortage(int code)
 
 static void answer(struct board *b, struct job *j)
 {
+	const struct cell_factory *factory = b->pool->factory;
+	struct cgroup_usage u = { 0 };
 	struct evidence e = {
 		.ended_by = j->ended_by,
-		.oom = j->oom ||
-		       (j->cell && cgroup_oom_happened(b->pool->factory->tree, &j->cell->leaf)),
 		.started = j->started_ns != 0,
 		.wait_status = j->cell ? j->cell->main_status : 0,
 	};
 	enum run_cause cause;
 
+	if (j->cell) {
+		cell_usage(j->cell, factory, &u);
+		/* The one can come before the other, and without it (cgroup.h). */
+		e.oom = cgroup_oom_announced(factory->tree, &j->cell->leaf) || u.oom_kills > 0;
+	}
+	e.oom |= j->oom;
 	/* enter can meet a tiny limit between START and its exec: that, too, is the limit. */
 	if (e.oom && (e.ended_by == EV_EXIT || e.ended_by == EV_BROKEN))
 		e.ended_by = EV_OOM;
 	if (verdict_decide(&e, &cause)) {
-		fill_result(b, j, cause);
+		fill_result(j, cause, &u);
 		j->unsent = true;
 		return;
 	}
@@ -313,8 +312,10 @@ static void look_killing(struct board *b, struct job *j)
 		/* The pidfd of a reaped process stays readable for ever. */
 		if (j->cell->main.pid == 0)
 			pool_unwatch(b->pool, j->cell->main.pidfd);
-		if (!empty)
+		if (!empty) {
+			pool_watch(b->pool, j->cell, j->cell->leaf.events_fd, EPOLLPRI);
 			return;
+		}
 	}
 	step(b, j, EV_EMPTY);
 	answer(b, j);

@@ -119,10 +119,10 @@ static void look_dying(struct pool *p, struct cell *c)
 		pool_unwatch(p, c->main.pidfd);
 	if (!empty)
 		return;
-	if (c->init.pid == 0)
-		unwatch_all(p, c);
-	if (!cell_remove(c, p->factory) && c->init.pid == 0)
-		unwatch_all(p, c);
+	/* cell_remove() closes what is watched; until then init's end is what is waited for. */
+	unwatch_all(p, c);
+	if (!cell_remove(c, p->factory) && c->init.pid > 0)
+		pool_watch(p, c, c->init.pidfd, EPOLLIN);
 }
 
 static void build_failed(struct pool *p, struct cell *c)

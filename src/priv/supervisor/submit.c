@@ -10,27 +10,23 @@
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 /* A pipe of its own, open in exactly the one direction. */
-static bool is_pipe(int fd, int mode)
+static bool is_pipe(int fd, int mode, struct stat *ret)
 {
-	struct stat st;
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) == mode &&
-	       fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	       fstat(fd, ret) == 0 && S_ISFIFO(ret->st_mode);
 }
 
-static bool same_pipe(int a, int b)
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-	struct stat x, y;
-
-	return fstat(a, &x) < 0 || fstat(b, &y) < 0 ||
-	       (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 const char *submit_violation(const struct msg *m)
 {
 	const struct msg_submit *s = &m->as.SUBMIT;
-	struct stat st;
+	struct stat st, in, out, err;
 	int seals = fcntl(m->fds[0], F_GET_SEALS);
 
 	if (s->reserved != 0 || s->allow_network > 1)
@@ -39,12 +35,11 @@ const char *submit_violation(const struct msg *m)
 		return "the code is not sealed memory";
 	if (fstat(m->fds[0], &st) < 0 || (uint64_t)st.st_size != s->code_bytes)
 		return "the code is not as long as announced";
-	if (!is_pipe(m->fds[1], O_RDONLY))
+	if (!is_pipe(m->fds[1], O_RDONLY, &in))
 		return "stdin is not the read end of a pipe";
-	if (!is_pipe(m->fds[2], O_WRONLY) || !is_pipe(m->fds[3], O_WRONLY))
+	if (!is_pipe(m->fds[2], O_WRONLY, &out) || !is_pipe(m->fds[3], O_WRONLY, &err))
 		return "stdout and stderr are not write ends of pipes";
-	if (same_pipe(m->fds[1], m->fds[2]) || same_pipe(m->fds[1], m->fds[3]) ||
-		same_pipe(m->fds[2], m->fds[3]))
+	if (is_same(&in, &out) || is_same(&in, &err) || is_same(&out, &err))
 		return "one pipe for two streams";
 	return NULL;
 }
