@@ -132,11 +132,9 @@ atexit.register(print, "end")
 
 def main():
     glovebox = load_extension()
-    try:
-        with open("/run/preload.txt") as file:
-            names = file.read().split()
-    except FileNotFoundError:
-        names = PRELOAD.split()
+    with open("/run/preload.txt", "rb") as file: # bytes: no codec is looked up, and remembered
+        more = [name for name in file.read().decode().split(",") if name]
+    names = PRELOAD.split() + more
     without_exit_functions(preload, glovebox, names)
     note_caches()
     import gc

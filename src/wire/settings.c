@@ -19,16 +19,39 @@ static bool is_within(uint64_t value, uint64_t least, uint64_t most)
 }
 
 /* One predicate for each type of SETTINGS. */
-#define RULE_NUMBER(field, least, most)    is_within(s->field, least, most)
-#define RULE_SIZE(field, least, most)      RULE_NUMBER(field, least, most)
-#define RULE_COUNT(field, least, most)     RULE_NUMBER(field, least, most)
-#define RULE_DURATION(field, least, most)  RULE_NUMBER(field, least, most)
-#define RULE_CPUS(field, least, most)      RULE_NUMBER(field, least, most)
-#define RULE_BOOL(field, least, most)      RULE_NUMBER(field, least, most)
-#define RULE_LEVEL(field, least, most)     RULE_NUMBER(field, least, most)
-#define RULE_TEXT(field, least, most)      is_text(s->field, sizeof(s->field))
+#define RULE_NUMBER(field, least, most)   is_within(s->field, least, most)
+#define RULE_SIZE(field, least, most)     RULE_NUMBER(field, least, most)
+#define RULE_COUNT(field, least, most)    RULE_NUMBER(field, least, most)
+#define RULE_DURATION(field, least, most) RULE_NUMBER(field, least, most)
+#define RULE_CPUS(field, least, most)     RULE_NUMBER(field, least, most)
+#define RULE_BOOL(field, least, most)     RULE_NUMBER(field, least, most)
+#define RULE_LEVEL(field, least, most)    RULE_NUMBER(field, least, most)
+#define RULE_TEXT(field, least, most)     is_text(s->field, sizeof(s->field))
+#define RULE_MODULES(field, least, most) \
+	(is_text(s->field, sizeof(s->field)) && is_modules(s->field))
 #define RULE_LAYER_SET(field, least, most) ((s->field & ~LAYER_ALL) == 0)
 #define RULE_LISTEN(field, least, most)    listen_is_valid(&s->field)
+
+static bool is_word(char c)
+{
+	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool is_modules(const char *text)
+{
+	bool begins = true; /* a name, or a part of one */
+
+	if (text[0] == '\0')
+		return true;
+	for (; *text; text++) {
+		bool is_digit = *text >= '0' && *text <= '9';
+
+		if (!is_word(*text) && (begins || (!is_digit && *text != '.' && *text != ',')))
+			return false;
+		begins = *text == '.' || *text == ',';
+	}
+	return !begins;
+}
 
 static bool listen_is_valid(const struct listen_address *a)
 {

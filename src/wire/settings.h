@@ -22,7 +22,8 @@
 /* clang-format off */
 /* Types: SIZE bytes ("64M", "2GiB"; plain numbers are bytes), COUNT, DURATION in
  * microseconds ("1.5s", "200ms"; plain numbers are seconds), CPUS in thousandths ("0.5"),
- * BOOL ("true", "false"), TEXT, LAYER_SET (list of layer words), LISTEN, LEVEL.
+ * BOOL ("true", "false"), TEXT (a path), MODULES ("a,b.c"), LAYER_SET (list of layer words),
+ * LISTEN, LEVEL.
  *  key, field, type, default, least, most, help */
 #define SETTINGS(X)                                                                                        \
 	X("listen",            listen,          LISTEN,    "127.0.0.1:8000", 0, 0,                         \
@@ -45,6 +46,8 @@
 		"age at which a ready cell is replaced")                                                   \
 	X("cold",              cold,            BOOL,      "false", 0, 1,                                  \
 		"start an interpreter for every run instead of forking a warm one")                        \
+	X("preload",           preload,         MODULES,   "", 0, 0,                                       \
+		"modules that the warm interpreter imports ahead, beside many of the standard library")    \
 	X("zygote-max-forks",  zygote_max_forks, COUNT,    "2000", 1, 1000000000,                          \
 		"forks after which a warm interpreter is replaced")                                        \
 	X("zygote-max-age",    zygote_max_age_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,         \
@@ -127,6 +130,7 @@ struct settings {
 	uint32_t pool_size;
 	uint32_t max_builds;
 	uint32_t cold;
+	char preload[SETTING_TEXT_MAX]; /* is_modules() */
 	uint32_t zygote_max_forks;
 	uint64_t cell_max_age_us, zygote_max_age_us;
 	struct run_limits def, max;
@@ -144,6 +148,9 @@ struct settings {
  * field is within its range, every text terminated, and no default is above its
  * maximum. Used by the config process before sending and by the supervisor after. */
 const char *settings_fault(const struct settings *s) __attribute__((nonnull));
+
+/* Names as Python's import takes them, separated by commas; "" is none of them. */
+bool is_modules(const char *text) __attribute__((nonnull));
 
 /* Can nobody but processes of this host reach it? */
 bool listen_is_local(const struct listen_address *a) __attribute__((nonnull));

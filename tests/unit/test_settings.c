@@ -124,6 +124,7 @@ static void texts_that_do_not_end_are_refused(void **state)
 {
 	(void)state;
 	REFUSE("cgroup", memset(s.cgroup, 'x', sizeof(s.cgroup)));
+	REFUSE("preload", memset(s.preload, 'x', sizeof(s.preload)));
 	REFUSE("listen",
 		(s.listen.kind = LISTEN_UNIX, memset(s.listen.path, '/', sizeof(s.listen.path))));
 	REFUSE("runtime", memset(s.runtime.name, 'x', sizeof(s.runtime.name)));
@@ -132,6 +133,20 @@ static void texts_that_do_not_end_are_refused(void **state)
 	REFUSE("runtime", memset(s.runtime.argv, 'x', sizeof(s.runtime.argv)));
 	REFUSE("runtime", memset(s.runtime.env[RUNTIME_ENV_MAX - 1], 'x', RUNTIME_PATH_MAX));
 	REFUSE("runtime", memset(s.runtime.roots[1], 'x', RUNTIME_PATH_MAX));
+}
+
+static void names_of_modules_are_what_import_takes(void **state)
+{
+	static const char *const right[] = { "", "numpy", "a1,_b", "xml.dom.minidom,A" };
+	static const char *const wrong[] = { ",", "a,", ",a", "a,,b", ".a", "a.", "a..b", "1a",
+		"a.1", "a b", "a\nb", "/etc", "a-b", "a;b", "\xc3\xa4" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(right); i++)
+		assert_true(is_modules(right[i]));
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		assert_false(is_modules(wrong[i]));
+	REFUSE("preload", s.preload[0] = ',');
 }
 
 static void layers_that_do_not_exist_are_refused(void **state)
@@ -198,6 +213,7 @@ int main(void)
 		cmocka_unit_test(what_is_computed_must_have_been),
 		cmocka_unit_test(no_default_is_above_its_maximum),
 		cmocka_unit_test(texts_that_do_not_end_are_refused),
+		cmocka_unit_test(names_of_modules_are_what_import_takes),
 		cmocka_unit_test(layers_that_do_not_exist_are_refused),
 		cmocka_unit_test(listening_beyond_loopback_needs_insecure),
 		cmocka_unit_test(a_runtime_cannot_climb),

@@ -21,6 +21,7 @@
 #define ARG_CPUS      "CPUS"
 #define ARG_BOOL      "true|false"
 #define ARG_TEXT      "PATH"
+#define ARG_MODULES   "MODULE,..."
 #define ARG_LAYER_SET "LAYER"
 #define ARG_LISTEN    "ADDRESS"
 #define ARG_LEVEL     "LEVEL"
@@ -31,6 +32,7 @@
 #define FLAGS_CPUS      0
 #define FLAGS_BOOL      OPTION_ARG_OPTIONAL
 #define FLAGS_TEXT      0
+#define FLAGS_MODULES   0
 #define FLAGS_LAYER_SET 0
 #define FLAGS_LISTEN    0
 #define FLAGS_LEVEL     0

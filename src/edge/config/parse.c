@@ -128,7 +128,9 @@ static int set_text(struct settings *to, const struct setting *s, const char *va
 {
 	size_t len = strlen(value);
 
-	if (len >= s->width || (len > 0 && !value_is_path(value)))
+	if (len >= s->width)
+		return -EINVAL;
+	if (s->type == VALUE_MODULES ? !is_modules(value) : len > 0 && !value_is_path(value))
 		return -EINVAL;
 	memcpy((char *)to + s->offset, value, len + 1);
 	return 0;
@@ -177,7 +179,7 @@ int config_set(struct config *c, const char *key, const char *value,
 			describe(from, quoted, where));
 	}
 	source = &c->sources[s - table];
-	if (s->type == VALUE_TEXT)
+	if (s->type == VALUE_TEXT || s->type == VALUE_MODULES)
 		r = set_text(&c->settings, s, value);
 	else if (s->type == VALUE_LISTEN)
 		r = set_listen(&c->settings, s, value);

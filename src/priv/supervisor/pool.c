@@ -450,7 +450,7 @@ static void tick_zygotes(struct pool *p, uint64_t now)
 		 (p->zygote.state == ZYGOTE_ABSENT || zygote_is_worn(p, now));
 	if (!wanted)
 		return;
-	if (zygote_start(&p->next, p->factory, ++p->generations, &f) < 0)
+	if (zygote_start(&p->next, p->factory, p->settings->preload, ++p->generations, &f) < 0)
 		zygote_lost(p, &p->next);
 	else
 		watch(p, p->zygote_token + 1, p->next.channel_fd, EPOLLIN);

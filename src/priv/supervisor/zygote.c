@@ -49,7 +49,7 @@ static int put_file(int dir_fd, const char *name, const unsigned char *start,
 
 /* The zygote's own code, in a mount that no cell has. It must be executable: the module is
  * mapped from it. */
-static int agent_mount(struct view_mount *ret, struct fault *f)
+static int agent_mount(const char *preload, struct view_mount *ret, struct fault *f)
 {
 	const struct mount_tmpfs t = { AGENT_BYTES, 16, 0755, 0, .large_pages = true };
 	cleanup_fd int fd = -1, dir = -1;
@@ -63,6 +63,9 @@ static int agent_mount(struct view_mount *ret, struct fault *f)
 	r = put_file(dir, "agent.py", zygote_agent_start, zygote_agent_end, f);
 	if (r == 0)
 		r = put_file(dir, "_glovebox.so", zygote_module_start, zygote_module_end, f);
+	if (r == 0)
+		r = put_file(dir, "preload.txt", (const unsigned char *)preload,
+			(const unsigned char *)preload + strlen(preload), f);
 	if (r < 0)
 		return r;
 	ret->fd = take_fd(&fd);
@@ -90,7 +93,8 @@ static int send_all(struct zygote *z, const struct cell_factory *factory,
 	return r < 0 ? fault_set(f, r, "send what it needs") : 0;
 }
 
-static int furnish(struct zygote *z, const struct cell_factory *factory, struct fault *f)
+static int furnish(
+	struct zygote *z, const struct cell_factory *factory, const char *preload, struct fault *f)
 {
 	const struct view_scratch scratch = { SCRATCH_BYTES, SCRATCH_INODES, 0 };
 	struct view_mount mounts[CELL_MOUNTS_MAX];
@@ -99,7 +103,7 @@ static int furnish(struct zygote *z, const struct cell_factory *factory, struct 
 
 	if (r < 0)
 		return r;
-	r = agent_mount(&mounts[count], f);
+	r = agent_mount(preload, &mounts[count], f);
 	if (r == 0)
 		count++;
 	if (r == 0)
@@ -138,8 +142,8 @@ static int spawn(struct zygote *z, const struct cell_factory *factory, struct fa
 	return r;
 }
 
-int zygote_start(
-	struct zygote *z, const struct cell_factory *factory, uint64_t generation, struct fault *f)
+int zygote_start(struct zygote *z, const struct cell_factory *factory, const char *preload,
+	uint64_t generation, struct fault *f)
 {
 	int r;
 
@@ -150,7 +154,7 @@ int zygote_start(
 	z->deadline_ns = z->started_ns + WARM_TIMEOUT_NS;
 	r = spawn(z, factory, f);
 	if (r == 0)
-		r = furnish(z, factory, f);
+		r = furnish(z, factory, preload, f);
 	if (r < 0) {
 		(void)fault_wrap(f, "zygote");
 		zygote_end(z);

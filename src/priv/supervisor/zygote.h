@@ -46,8 +46,8 @@ struct zygote {
 void zygote_clear(struct zygote *z) __attribute__((nonnull));
 
 /* Begin to start one. On failure it is ABSENT and `f` says why. */
-int zygote_start(struct zygote *z, const struct cell_factory *factory, uint64_t generation,
-	struct fault *f) __attribute__((nonnull));
+int zygote_start(struct zygote *z, const struct cell_factory *factory, const char *preload,
+	uint64_t generation, struct fault *f) __attribute__((nonnull));
 
 /* Ask for a child for `c`. 0, or a negative errno: it cannot be asked now. */
 int zygote_fork(struct zygote *z, const struct cell *c, int channel_fd, bool rehearse)
