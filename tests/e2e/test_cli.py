@@ -1,4 +1,5 @@
 """The command line: run, doctor, serve's flags, and what it says when it cannot."""
+import ctypes
 import hashlib
 import json
 import os
@@ -112,6 +113,32 @@ def test_run_without_the_rights_says_so():
                           env={"PATH": "/usr/bin:/bin"})
     text = fails_with_125(done)
     assert "root" in text or "CAP_SYS_ADMIN" in text or "right" in text, text
+
+
+def ignore_every_signal():
+    """Also 32 and 33, which the C library keeps for itself."""
+    libc = ctypes.CDLL(None)
+    ignore = (ctypes.c_ulong * 4)(1)  # the kernel's struct sigaction, SIG_IGN
+    for sig in range(1, 65):
+        libc.syscall(13, sig, ctypes.byref(ignore), None, 8)
+
+
+SIGNALS = "print(*[l.split()[1] for l in open('/proc/self/status') if l[:6] in ('SigBlk', 'SigIgn', 'SigCgt')])"
+# What Python itself sets: SIGPIPE and SIGXFSZ ignored, SIGINT caught.
+PYTHONS = f"{0:016x} {1 << 12 | 1 << 24:016x} {1 << 1:016x}\n"
+
+
+def test_signals_that_the_caller_ignores_are_not_ignored_in_a_run():
+    done = run(SIGNALS, preexec_fn=ignore_every_signal)
+    assert done.stdout.decode() == PYTHONS
+
+
+@pytest.mark.parametrize("start", [["--cold"], ["--cold=false"]], ids=["cold", "warm"])
+def test_signals_that_the_caller_ignores_are_not_ignored_in_a_servers_cells(serve, start):
+    s = serve(*start, preexec=ignore_every_signal)
+    assert s.run(SIGNALS).stdout == PYTHONS
+    s.rest()
+    assert s.run(SIGNALS).stdout == PYTHONS
 
 
 def test_run_is_killed_whole_when_the_command_is_killed(tmp_path):

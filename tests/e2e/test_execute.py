@@ -90,7 +90,7 @@ def test_memory_over_the_limit_is_137_and_keeps_the_output_so_far(server):
 def test_memory_used_is_the_peak_of_the_run_and_says_which_counter_it_is(server):
     small = server.run("pass")
     big = server.run("b = b'x' * (80 << 20); del b", memory_limit_mb=256)
-    assert 0.5 < small.memory_used_mb < 60
+    assert 0 < small.memory_used_mb < 60
     assert big.memory_used_mb - small.memory_used_mb == pytest.approx(80, abs=12)
     assert big["usage"]["memory_counter"] in ("memory.peak", "memory.max_usage_in_bytes",
                                               "memory.current (largest sample)")

@@ -29,7 +29,9 @@ def test_a_bomb_stays_below_the_limit_and_leaves_nothing(warm, name):
         attack.join(0.05)
     r = attack.result()
     assert r.status in ("timeout", "error", "success"), r
-    assert 1 <= most <= 32
+    assert most <= 32 and (most >= 1 or r.status != "timeout")
+    # One that spreads by exec needs a whole interpreter's start for each step.
+    assert r["usage"]["pids_refused"] > 0 or name == "exec chain", r
     wait_for("the bomb's processes to go", lambda: not warm.programs())
 
 

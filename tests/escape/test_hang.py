@@ -75,6 +75,16 @@ def test_nothing_can_be_written_where_a_verdict_would_be_read(warm):
     assert (r.stdout, r.exit_code, r.status) == ("", 9, "error")
 
 
+def test_a_program_can_open_its_streams_but_not_turn_them_round(warm):
+    """Who could read its own output could take it back before the server has it."""
+    r = warm.run("import os\nfor fd, way in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):\n"
+                 "  p = '/proc/self/fd/%d' % fd\n  os.close(os.open(p, way))\n"
+                 "  for f in (lambda: os.open(p, os.O_RDWR), lambda: os.open(p, way ^ 1), lambda: os.fchmod(fd, 0o666),\n"
+                 "            lambda: os.chmod(p, 0o666), lambda: os.fchown(fd, 1000, 1000)):\n"
+                 "    try: f(); print('GOT', fd)\n    except PermissionError: pass\nprint('end')")
+    assert (r.stdout, r.stderr) == ("end\n", "")
+
+
 def test_streams_are_told_apart_by_pipe_and_cannot_be_read_back(warm):
     r = warm.run("import os\na = os.dup(1); os.dup2(2, 1); os.dup2(a, 2)\nos.write(1, b'to-err'); os.write(2, b'to-out')\n"
                  "for fd in (1, 2):\n  try: os.read(fd, 9); os.write(2, b'GOT')\n  except OSError: pass")

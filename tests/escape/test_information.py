@@ -2,7 +2,7 @@
 import socket
 
 from attacks import sc
-from harness.server import ROOT
+from harness.server import ROOT, START
 
 
 def test_the_environment_is_built_from_nothing(warm):
@@ -86,10 +86,12 @@ def test_system_v_objects_do_not_survive(warm):
 
 
 def test_randomness_differs_from_run_to_run(warm):
+    """The seed of hash() is a warm interpreter's: its cells share it (ADR 7)."""
+    hashes = ", hash('x')" if START == "cold" else ""
     code = ("import random, uuid, os, tempfile, secrets\nprint(random.random(), random.getrandbits(64), uuid.uuid4(),\n"
-            "  hash('x'), os.urandom(8).hex(), next(tempfile._get_candidate_names()), secrets.token_hex())")
+            f"  os.urandom(8).hex(), next(tempfile._get_candidate_names()), secrets.token_hex(){hashes})")
     rows = list(zip(*[warm.run(code).stdout.split() for _ in range(3)]))
-    assert len(rows) == 7 and all(len(set(column)) == 3 for column in rows), rows
+    assert len(rows) >= 6 and all(len(set(column)) == 3 for column in rows), rows
 
 
 def test_a_hostile_process_name_stays_out_of_the_log(warm):

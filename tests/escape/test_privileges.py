@@ -24,6 +24,7 @@ def test_ids_are_1000_and_cannot_be_changed(warm):
     ("user namespace", "sc(272, 0x10000000), sc(56, 0x10000000 | 17, 0, 0, 0, 0)"),
     ("other namespaces", "*[sc(272, f) for f in (0x20000, 0x40000000, 0x20000000, 0x8000000, 0x4000000, 0x2000000, 0x80)]"),
     ("namespaces by clone", "*[sc(56, f | 17, 0, 0, 0, 0) for f in (0x20000, 0x40000000, 0x20000000, 0x8000000)]"),
+    ("a child of the supervisor's", "*[sc(56, 0x8000 | f | 17, 0, 0, 0, 0) for f in (0, 0x4000, 0x200000)]"),
     ("setns", "*[sc(308, os.open('/proc/self/ns/' + n, 0), 0) for n in ('mnt', 'pid', 'net', 'user', 'uts', 'ipc')]"),
     ("chroot and pivot_root", "sc(161, b'/workspace'), sc(155, b'/', b'/')"),
     ("file handles", "sc(304, 0, ctypes.create_string_buffer(136), 0)"),
@@ -68,6 +69,23 @@ def test_the_32_bit_gates_do_not_go_round_the_filter(warm):
     assert "pid True" not in r.stdout and r.exit_code in (128 + 31, 128 + 11, 0)
     r = warm.run(sc("print(sc(0x40000000 + 41, 40, 1, 0))"))
     assert r.exit_code == 128 + 31 or r.stdout.strip() in REFUSED
+
+
+def test_no_child_escapes_its_reaper(warm):
+    """By CLONE_PARENT: the supervisor would be the parent of a process that it does not know, and
+    the cell's init would wait for it for ever."""
+    r = warm.run(sc("r = sc(56, 0x8000 | 17, 0, 0, 0, 0)\nif r == 0: os._exit(0)\nprint(r); raise SystemExit(3)"))
+    assert (r.stdout, r.exit_code, r.cause) == ("EPERM\n", 3, "exit")
+
+
+@pytest.mark.parametrize("how", ["itself", "its children"])
+def test_no_signal_is_ignored_or_blocked_but_those_of_an_interpreter(warm, how):
+    look = "print(*[l.split()[1] for l in open('/proc/self/status') if l[:6] in ('SigIgn', 'SigBlk')])"
+    if how == "its children":
+        look = f"import subprocess\nprint(subprocess.run(['python3', '-c', {look!r}], capture_output=True, text=True).stdout)"
+    r = warm.run(look)
+    # SIGPIPE and SIGXFSZ, by Python itself. 32 and 33 are the C library's, and out of its reach.
+    assert r.stdout.split() == ["0" * 16, "0000000001001000"]
 
 
 def test_a_blocked_call_that_kills_is_named_sigsys(warm):

@@ -56,6 +56,17 @@ def test_area_without_tests_is_a_failure(tree):
     assert tree.counts("tools/run-tests", "e2e") == (1, "0 passed, 1 failed, 0 skipped")
 
 
+def test_cold_runs_its_part_of_the_tests_once_more_and_tells_them_so(tree):
+    assert tree.counts("tools/run-tests", "cold") == (1, "0 passed, 1 failed, 0 skipped")
+    told = "import os\ndef test_told():\n    assert os.environ['GLOVEBOX_TEST_START'] == '%s'\n"
+    for name in ("e2e/test_cases", "e2e/test_execute", "e2e/test_http", "e2e/test_lifecycle",
+                 "escape/test_x"):
+        tree.write(f"tests/{name}.py", told % "cold")
+    assert tree.counts("tools/run-tests", "cold") == (0, "5 passed, 0 failed, 0 skipped")
+    tree.write("tests/e2e/test_cases.py", told % "warm")
+    assert tree.counts("tools/run-tests", "cold") == (1, "4 passed, 1 failed, 0 skipped")
+
+
 def test_process_left_behind_is_a_failure_and_is_ended(tree):
     tree.write("tests/e2e/test_x.py", GOOD + "import subprocess\ndef test_c():\n"
                "    subprocess.Popen(['sleep', '987'], stdout=-3, stderr=-3)\n")
@@ -66,19 +77,19 @@ def test_process_left_behind_is_a_failure_and_is_ended(tree):
     assert not os.path.exists(f"/proc/{pid}")
 
 
-MAKEFILE = """test check-asan check-clang:
+MAKEFILE = """test check-asan check-clang check-vm:
 \t@echo '5 passed, 0 failed, 0 skipped'
 """
 
 
 @pytest.mark.parametrize("makefile, status, last", [
-    (MAKEFILE, 0, "15 passed, 0 failed, 0 skipped"),
-    (MAKEFILE.replace("0 failed", "1 failed"), 1, "15 passed, 3 failed, 0 skipped"),
-    (MAKEFILE.replace("0 skipped", "1 skipped"), 1, "15 passed, 0 failed, 3 skipped"),
-    (MAKEFILE + "\t@false\n", 1, "15 passed, 3 failed, 0 skipped"),
-    ("test:\n\t@echo no count\ncheck-asan check-clang:\n\t@echo '1 passed, 0 failed, 0 skipped'\n",
-     1, "2 passed, 1 failed, 0 skipped"),
-    ("nothing:\n", 1, "0 passed, 3 failed, 0 skipped"),
+    (MAKEFILE, 0, "20 passed, 0 failed, 0 skipped"),
+    (MAKEFILE.replace("0 failed", "1 failed"), 1, "20 passed, 4 failed, 0 skipped"),
+    (MAKEFILE.replace("0 skipped", "1 skipped"), 1, "20 passed, 0 failed, 4 skipped"),
+    (MAKEFILE + "\t@false\n", 1, "20 passed, 4 failed, 0 skipped"),
+    ("test:\n\t@echo no count\ncheck-asan check-clang check-vm:\n\t@echo '1 passed, 0 failed, 0 skipped'\n",
+     1, "3 passed, 1 failed, 0 skipped"),
+    ("nothing:\n", 1, "0 passed, 4 failed, 0 skipped"),
 ])
 def test_ci_adds_up_its_stages_and_fails_with_any_of_them(tree, makefile, status, last):
     tree.write("Makefile", makefile)

@@ -62,15 +62,41 @@ def processes(uid_base, root_pid):
     return {pid: snap[pid].get("Name", "?") for pid in mine}
 
 
+def _is_parked(pid, fields):
+    """Whether this is the first process of a ready cell, which waits for a program: until one
+    comes the workspace is empty, and descriptor 3 leads to the supervisor."""
+    if fields.get("NSpid", "").split()[-1:] != ["2"]:
+        return False
+    try:
+        return not os.listdir(f"/proc/{pid}/root/workspace") and \
+            os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
+    except OSError:  # it ends, or its program has begun in this moment
+        return False
+
+
 def program_processes(uid_base, name="python3"):
-    """Pids of the untrusted programs: a uid of the range and an interpreter's name."""
+    """Pids of the untrusted programs: a uid of the range, an interpreter's name, and a program
+    to run."""
     found = []
     for pid, fields in _snapshot().items():
         uids = [int(u) for u in fields.get("Uid", "").split()]
         if uids and all(uid_base <= u < uid_base + UID_RANGE for u in uids) and \
-                fields.get("Name", "").startswith(name):
+                fields.get("Name", "").startswith(name) and not _is_parked(pid, fields):
             found.append(pid)
     return found
+
+
+def zygotes(root_pid):
+    """Pids of the warm interpreters: children of the supervisor in its own pid namespace."""
+    return [pid for pid, fields in _snapshot().items()
+            if int(fields.get("PPid", 0)) == root_pid and fields.get("Name") == "python3"
+            and len(fields.get("NSpid", "").split()) == 1]
+
+
+def cpu_seconds(pid):
+    """What this process, without its children, has used of the CPU."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def cell_inits(uid_base, root_pid):

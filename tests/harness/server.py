@@ -25,6 +25,10 @@ LISTENING = re.compile(r"^Glovebox is listening on (\S+)")
 # What an answer may take beyond the run's own limit: set-up, teardown of a cell that
 # filled its memory, and two busy cores.
 GRACE_S = 20.0 * PATIENCE
+# How programs are started where a test does not say: warm, in a ready cell of the pool, as by
+# default; or cold, in a cell that is made when it is needed.
+START = os.environ.get("GLOVEBOX_TEST_START", "warm")
+START_FLAGS = {"warm": [], "cold": ["--cold", "--pool-size", "0"]}[START]
 
 _bases = itertools.count(100_000_000 + (os.getpid() % 2_000) * 28 * census.UID_RANGE,
                          census.UID_RANGE)
@@ -57,10 +61,10 @@ class _UnixConnection(http.client.HTTPConnection):
 class Server:
     """`glovebox serve`, its address, and what it holds on the host."""
 
-    def __init__(self, *flags, listen="127.0.0.1:0", env=None, stderr=None):
+    def __init__(self, *flags, listen="127.0.0.1:0", env=None, stderr=None, preexec=None):
         self.uid_base = next(_bases)
         self.listen = listen
-        self.flags = [*flags, "--uid-base", str(self.uid_base)]
+        self.flags = [*START_FLAGS, *flags, "--uid-base", str(self.uid_base)]
         self.env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8",
                     "GLOVEBOX_CANARY_SECRET": CANARY, **(env or {})}
         self.exchanges = []
@@ -71,6 +75,7 @@ class Server:
         # log() moves the offset that the server's own descriptor shares.
         fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_RDWR | os.O_APPEND)
         self._stderr = stderr or self._log  # something else: log() stays empty
+        self._preexec = preexec
         self._printed = []
 
     # Life ---------------------------------------------------------------------
@@ -86,7 +91,8 @@ class Server:
         """Start the program and return at once."""
         argv = [PROGRAM, "serve", "--listen", self.listen, *self.flags]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self._stderr, env=self.env, start_new_session=True)
+                                        stderr=self._stderr, env=self.env, start_new_session=True,
+                                        preexec_fn=self._preexec)
         threading.Thread(target=self._read_stdout, daemon=True).start()
 
     def _read_stdout(self):
@@ -208,7 +214,7 @@ class Server:
     # Count --------------------------------------------------------------------
 
     def held(self):
-        """What the server holds when it is idle, as counts."""
+        """What the server holds now, as counts."""
         return {
             "processes": len(census.processes(self.uid_base, self.pid)),
             "leaves": len(census.leaves(census.instance_groups(self.pid))),
@@ -218,11 +224,20 @@ class Server:
             "front descriptors": census.descriptors(self.front),
         }
 
+    def is_idle(self):
+        """Whether it says that nothing runs or waits, and that its pool is as it should be."""
+        h = self.health().json()
+        return (h["running"], h["queued"]) == (0, 0) and h["ready_cells"] == h["pool_size"] and \
+            h["warm"] in ("on", "off")
+
     def rest(self):
-        """held(), once no program lives and the counts stand still."""
+        """held(), once it is idle, no program lives and the counts stand still."""
         last = []
 
         def still():
+            if not self.is_idle():
+                last.clear()
+                return False
             last.append(self.held())
             return not self.programs() and len(last) >= 5 and last[-5:] == [last[-1]] * 5
 
@@ -230,18 +245,20 @@ class Server:
         return last[-1]
 
     def settles_to(self, before):
-        """Wait until the server holds no more than `before`."""
+        """Wait until the server is idle and holds no more than `before`."""
         now = {}
 
         def settled():
+            idle = self.is_idle()
             now.update(self.held())
-            return all(now[k] <= before[k] for k in before)
+            return idle and all(now[k] <= before[k] for k in before)
 
         try:
             wait_for("the census to be as before", settled)
         except AssertionError:
             raise AssertionError(f"something leaked: before {before}, now {now}; "
-                                 f"{census.processes(self.uid_base, self.pid)}") from None
+                                 f"{census.processes(self.uid_base, self.pid)}; "
+                                 f"{self.health()}") from None
 
     def programs(self):
         """Pids of untrusted interpreters that live now."""

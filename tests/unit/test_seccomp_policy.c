@@ -182,6 +182,8 @@ static const struct expectation program_table[] = {
 	{ SYS_clone, { CLONE_NEWIPC }, ERRNO(EPERM) },
 	{ SYS_clone, { CLONE_NEWUTS }, ERRNO(EPERM) },
 	{ SYS_clone, { CLONE_NEWCGROUP }, ERRNO(EPERM) },
+	{ SYS_clone, { CLONE_PARENT | SIGCHLD }, ERRNO(EPERM) },
+	{ SYS_clone, { CLONE_PARENT | CLONE_VM | CLONE_VFORK | GARBAGE }, ERRNO(EPERM) },
 	{ SYS_unshare, { CLONE_NEWUSER }, ERRNO(EPERM) },
 	{ SYS_setns, { 0 }, ERRNO(EPERM) },
 	{ SYS_mount, { 0 }, ERRNO(EPERM) },
