@@ -38,13 +38,13 @@
 		"start although this layer of the cage cannot be had; may be repeated")                    \
 	X("max-runs",          max_runs,        COUNT,     "0", 0, 120,                                    \
 		"runs at the same time; 0 means two for each CPU, at least 4")                             \
-	X("pool-size",         pool_size,       COUNT,     "8", 0, 400,                                    \
+	X("pool-size",         pool_size,       COUNT,     "0", 0, 400,                                    \
 		"ready cells kept ahead of requests; 0 makes each cell when it is needed")                 \
 	X("max-builds",        max_builds,      COUNT,     "2", 1, 64,                                     \
 		"cells made at the same time")                                                             \
 	X("cell-max-age",      cell_max_age_us, DURATION,  "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
 		"age at which a ready cell is replaced")                                                   \
-	X("cold",              cold,            BOOL,      "false", 0, 1,                                  \
+	X("cold",              cold,            BOOL,      "true", 0, 1,                                  \
 		"start an interpreter for every run instead of forking a warm one")                        \
 	X("preload",           preload,         MODULES,   "", 0, 0,                                       \
 		"modules that the warm interpreter imports ahead, beside many of the standard library")    \

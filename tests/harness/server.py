@@ -27,8 +27,8 @@ LISTENING = re.compile(r"^Glovebox is listening on (\S+)")
 GRACE_S = 20.0 * PATIENCE
 # How programs are started where a test does not say: warm, in a ready cell of the pool, as by
 # default; or cold, in a cell that is made when it is needed.
-START = os.environ.get("GLOVEBOX_TEST_START", "warm")
-START_FLAGS = {"warm": [], "cold": ["--cold", "--pool-size", "0"]}[START]
+START = os.environ.get("GLOVEBOX_TEST_START", "cold")
+START_FLAGS = {"warm": ["--cold=false", "--pool-size", "8"], "cold": []}[START]
 
 _bases = itertools.count(100_000_000 + (os.getpid() % 2_000) * 28 * census.UID_RANGE,
                          census.UID_RANGE)

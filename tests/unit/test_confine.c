@@ -336,8 +336,6 @@ static void not_even_its_own_kind_can_be_signalled(void **state)
 	struct confined victim, attacker;
 
 	(void)state;
-	if (landlock_abi() < 6)
-		skip();
 	victim = start(&front, NULL);
 	victim_pid = victim.pid;
 	attacker = start(&front, signals_victim);

@@ -28,7 +28,7 @@ def group_of(pid):
 
 
 def cells(s):
-    return [g for g in census.leaves(s.groups) if Path(g).name != "supervisor"]
+    return [g for g in census.leaves(s.groups) if Path(g).name not in ("supervisor", "inits")]
 
 
 def check_service(s):

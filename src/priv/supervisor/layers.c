@@ -225,7 +225,8 @@ void layers_refuse_cell(struct layers *l, const struct fault *why)
 	enum layer layer = blame(why);
 
 	l->cell = *why;
-	if (layer < LAYER_MAX)
+	/* Out of descriptors is not for want of that layer: rlimits says so. */
+	if (layer < LAYER_MAX && why->code != -EMFILE)
 		*no(l, layer) = *why;
 }
 

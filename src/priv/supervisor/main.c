@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "kernel/caps.h"
+#include "kernel/signals.h"
 #include "priv/supervisor/board.h"
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/engine.h"
@@ -77,7 +78,11 @@ static void watch(int fd, enum token token)
 static int open_loop(struct fault *f)
 {
 	sigset_t set;
+	int r = signals_reset(
+		f); /* SIGCHLD ignored by whoever started us: no child could be awaited */
 
+	if (r < 0)
+		return r;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
@@ -385,10 +390,12 @@ static void serve(void)
 	board_cancel_all(&sv.board);
 	pool_close(&sv.pool);
 	sv.drain_deadline_ns = clock_ns() + KILL_GRACE_NS;
-	while ((board_busy(&sv.board) > 0 || pool_alive(&sv.pool) > 0) &&
-		clock_ns() < sv.drain_deadline_ns) {
+	while (clock_ns() < sv.drain_deadline_ns) {
 		uint64_t next = board_tick(&sv.board);
 
+		/* After the tick: it removes cells, and what it has removed wakes nobody. */
+		if (board_busy(&sv.board) == 0 && pool_alive(&sv.pool) == 0)
+			break;
 		turn(next < sv.drain_deadline_ns ? next : sv.drain_deadline_ns);
 	}
 }

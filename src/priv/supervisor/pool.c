@@ -591,36 +591,54 @@ static uint64_t remove_retry_ns(const struct cell *c, uint64_t now)
 	return waited < 10 * NS_PER_S ? 20 * REMOVE_RETRY_NS : NS_PER_S;
 }
 
+static uint64_t tick_dying(struct pool *p, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (c->state == CELL_DYING && !p->taken[i])
+			look_dying(p, c);
+		if (c->state == CELL_DYING && !p->taken[i])
+			next = earlier(next, now + remove_retry_ns(c, now));
+	}
+	return next;
+}
+
+/* When a zygote has to be looked at again. */
+static uint64_t zygotes_due(const struct pool *p, unsigned waiting, uint64_t now)
+{
+	const struct zygote *const all[] = { &p->zygote, &p->next, &p->retired };
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (all[i]->state != ZYGOTE_ABSENT)
+			next = earlier(next, all[i]->deadline_ns);
+	}
+	if (waiting > 0 && p->zygote.unanswered > 0)
+		next = earlier(next, now + FORK_LATE_NS);
+	if (p->warm && p->zygote.state == ZYGOTE_ABSENT && p->next.state == ZYGOTE_ABSENT)
+		next = earlier(next, p->zygote_retry_ns);
+	return next;
+}
+
 uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 {
-	uint64_t now = clock_ns(), next = UINT64_MAX;
+	uint64_t now = clock_ns(), next;
 
 	reap_strays(p);
 	reap_strangers(p, now);
 	tick_zygotes(p, now);
-	for (unsigned i = 0; i < p->high; i++) {
-		if (p->cells[i].state == CELL_DYING && !p->taken[i])
-			look_dying(p, &p->cells[i]);
-		if (p->cells[i].state == CELL_DYING && !p->taken[i])
-			next = earlier(next, now + remove_retry_ns(&p->cells[i], now));
-	}
+	next = tick_dying(p, now);
 	replace_stale(p, now);
 	give_up_late(p, waiting, now);
 	if (!p->closing)
 		make_cells(p, waiting, running, now);
 
-	if (p->zygote.state != ZYGOTE_ABSENT)
-		next = earlier(next, p->zygote.deadline_ns);
-	if (p->next.state != ZYGOTE_ABSENT)
-		next = earlier(next, p->next.deadline_ns);
-	if (p->retired.state != ZYGOTE_ABSENT)
-		next = earlier(next, p->retired.deadline_ns);
-	if (waiting > 0 && p->zygote.unanswered > 0)
-		next = earlier(next, now + FORK_LATE_NS);
+	next = earlier(next, zygotes_due(p, waiting, now));
 	if (has_strays(p))
 		next = earlier(next, now + REMOVE_RETRY_NS);
-	if (p->warm && p->zygote.state == ZYGOTE_ABSENT && p->next.state == ZYGOTE_ABSENT)
-		next = earlier(next, p->zygote_retry_ns);
 	if (pool_ready(p) < p->settings->pool_size || waiting > 0)
 		next = earlier(next, p->refill_ns > now ? p->refill_ns : now + NS_PER_S);
 	/* Ages are looked at once a second: they are minutes. */
