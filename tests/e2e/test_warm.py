@@ -28,9 +28,9 @@ programs = load("warm_programs", FOLDER / "programs.py")
 ROOMY = {"timeout_seconds": 30, "memory_limit_mb": 256, "cpu_limit": 1}
 FLAGS_OF = {
     "cold": ["--cold"],
-    "rehearsed": ["--pool-size", "4"],
+    "rehearsed": ["--cold=false", "--pool-size", "4"],
     # A cell that somebody waits for is handed over without a rehearsal.
-    "forked": ["--pool-size", "0"],
+    "forked": ["--cold=false", "--pool-size", "0"],
 }
 
 
@@ -184,7 +184,7 @@ def test_a_thousand_runs_draw_a_thousand_different_first_values(servers):
 
 
 def test_the_hash_seed_differs_between_generations(serve):
-    server = serve("--zygote-max-forks", "3", "--pool-size", "1")
+    server = serve("--cold=false", "--zygote-max-forks", "3", "--pool-size", "1")
     seen = set()
 
     def two_seeds():
