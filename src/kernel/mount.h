@@ -25,7 +25,7 @@ enum mount_flags {
 struct mount_tmpfs {
 	uint64_t bytes, inodes;
 	mode_t mode;
-	uid_t uid; /* and gid, in the caller's user namespace */
+	uid_t uid;        /* and gid, in the caller's user namespace */
 	bool large_pages; /* what is written in large pieces lies in large pages, if it can */
 };
 
