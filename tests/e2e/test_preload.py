@@ -21,7 +21,7 @@ def with_numpy():
     from conftest import finish, need_program
     from harness.server import Server
     need_program()
-    s = Server("--preload", "numpy,xml.dom.minidom", "--pool-size", "4")
+    s = Server("--cold=false", "--preload", "numpy,xml.dom.minidom", "--pool-size", "4")
     try:
         s.start()
         assert s.execute(HAS_NUMPY, **ROOMY)["stdout"] == "True\n", "tests/: numpy is not installed"
@@ -55,7 +55,7 @@ def test_numpys_random_numbers_differ_between_runs_of_one_zygote(with_numpy):
 
 
 def test_a_module_that_cannot_be_preloaded_is_named_and_runs_start_cold(serve):
-    s = serve("--preload", "json,no_such_module", "--pool-size", "1")
+    s = serve("--cold=false", "--preload", "json,no_such_module", "--pool-size", "1")
     health = wait_for("the refusal", lambda: (h := s.health().json())["warm"] == "lost" and h or None)
     assert "no_such_module" in str(health)
     assert s.execute("print('here')", **ROOMY)["stdout"] == "here\n"

@@ -2,7 +2,7 @@
 programs and the C library do with memory works there as anywhere."""
 import textwrap
 
-FLAGS = ["--pool-size", "2"]
+FLAGS = ["--cold=false", "--pool-size", "2"]
 
 
 def run(server, code):
