@@ -5,6 +5,7 @@ import re
 import pytest
 
 from harness.reply import CONTRACT
+from harness.server import START
 
 MIB = 1 << 20
 
@@ -90,7 +91,8 @@ def test_memory_over_the_limit_is_137_and_keeps_the_output_so_far(server):
 def test_memory_used_is_the_peak_of_the_run_and_says_which_counter_it_is(server):
     small = server.run("pass")
     big = server.run("b = b'x' * (80 << 20); del b", memory_limit_mb=256)
-    assert 0 < small.memory_used_mb < 60
+    # Warm, the interpreter is there already, and a page that it has to spare is no new one.
+    assert (0 if START == "warm" else 0.5) <= small.memory_used_mb < 60
     assert big.memory_used_mb - small.memory_used_mb == pytest.approx(80, abs=12)
     assert big["usage"]["memory_counter"] in ("memory.peak", "memory.max_usage_in_bytes",
                                               "memory.current (largest sample)")
