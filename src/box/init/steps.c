@@ -98,8 +98,8 @@ static int step_check_root(struct init_state *s, struct fault *f)
 /* The order is the security argument. */
 const struct init_step init_steps[] = {
 	{ "parent death", step_parent_death }, /* first: nothing below may outlive the supervisor */
-	{ "plan", step_plan },                 /* waits: the cgroups are joined by then */
-	{ "cgroup namespace", step_cgroup_ns }, /* after the joins, or the leaf's name shows */
+	{ "plan", step_plan },                 /* waits for the supervisor */
+	{ "cgroup namespace", step_cgroup_ns }, /* its own; main gets one rooted at its leaf */
 	{ "names", step_names }, { "mounts", step_mounts },
 	{ "pivot", step_pivot }, /* after all mounts: the old root is needed until here */
 	{ "check root", step_check_root },

@@ -286,7 +286,7 @@ static void on_message(struct msg *m)
 	} else if (m->type == MSG_SUBMIT && board_submit(&sv.board, m, &rule) < 0) {
 		client_gone(rule);
 	}
-	/* A run that got this far shows that the front works: the next crash is a new one. */
+	/* A front that can send a message has come up: its next crash is a new one. */
 	sv.restart_wait_ns = RESTART_MIN_NS;
 }
 
