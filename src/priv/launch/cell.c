@@ -103,6 +103,7 @@ static void clear(struct cell *c, uint32_t slot, uint64_t id)
 	cgroup_clear(&c->leaf);
 	process_clear(&c->init);
 	process_clear(&c->main);
+	netstate_clear(&c->network);
 }
 
 /* A channel for one of the box's roles. Only our end is non-blocking: the box waits for
@@ -446,8 +447,9 @@ static int move_in(struct cell *c, const struct cell_factory *factory)
 	struct fault f = { 0 };
 
 	enter_state(c, CELL_VACANT);
-	if (netstate_read(c->init.pid, &c->network, &f) < 0)
-		c->network.len = 0; /* then nothing is like it, and the cage serves once */
+	/* If that fails nothing is like it, and the cage serves once. */
+	if (netstate_open(c->init.pid, &c->network, &f) < 0)
+		log_warn("netstate", "why=%s", LQ(f.text));
 	if (occupy(c, factory, &f) == 0)
 		return 0;
 	c->fault = f;
@@ -668,15 +670,11 @@ static bool scratch_is_small(const struct cell *c)
  * other mounts are read-only. */
 static bool is_as_made(const struct cell *c, const struct cell_factory *factory)
 {
-	static struct netstate now; /* static: too large for a careful stack */
 	uint64_t tasks;
-	struct fault f = { 0 };
 
 	if (cgroup_tasks(factory->tree, &c->leaf, &tasks) < 0 || tasks > 0)
 		return false; /* a dead process that nobody has reaped still has its number */
-	if (c->network.len == 0 || netstate_read(c->init.pid, &now, &f) < 0)
-		return false;
-	return netstate_same(&now, &c->network);
+	return netstate_is_as_made(&c->network);
 }
 
 /* Its leaf is for the next program, or gone. */
@@ -730,6 +728,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 	if (r < 0)
 		log_warn("cgroup_left", "cell=%s why=\"%s\"", c->leaf.name, strerrordesc_np(-r));
 	cgroup_close(&c->leaf);
+	netstate_close(&c->network);
 	process_close(&c->init);
 	process_close(&c->main);
 	enter_state(c, CELL_GONE);
