@@ -186,6 +186,19 @@ bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg)
 	       cgroup_ops_of(t, CGROUP_MEMORY)->oom_kills(leaf_fd(t, cg, CGROUP_MEMORY)) > 0;
 }
 
+int cgroup_count_tasks(
+	const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret_now, uint64_t *ret_peak)
+{
+	int fd = leaf_fd(t, cg, CGROUP_PIDS);
+
+	if (fd < 0)
+		return -ENOENT;
+	/* pids.peak: 6.1 has none. */
+	if (cgroup_read_u64(fd, "pids.peak", ret_peak) < 0)
+		*ret_peak = 0;
+	return cgroup_read_u64(fd, "pids.current", ret_now);
+}
+
 uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 {
 	int fd = leaf_fd(t, cg, CGROUP_CPUACCT);

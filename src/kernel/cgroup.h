@@ -144,6 +144,11 @@ bool cgroup_oom_announced(const struct cgroup_tree *t, struct cgroup *cg) __attr
  * own kill was faster. */
 bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));
 
+/* The tasks (threads, and processes that nobody has reaped) in the leaf now, and the most
+ * there ever were; *ret_peak is 0 where the kernel does not say. 0, or a negative errno. */
+int cgroup_count_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret_now,
+	uint64_t *ret_peak) __attribute__((nonnull));
+
 /* CPU time used so far by the leaf, in microseconds. */
 uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 	__attribute__((nonnull));
