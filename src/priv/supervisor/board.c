@@ -121,6 +121,7 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	j->cell = c;
 	b->driver[c->slot] = j;
 	pool_watch_run(b->pool, c);
+	j->released_ns = clock_ns();
 	r = cell_start(c, b->pool->factory, &j->submit.limits, j->submit.code_bytes, j->fds, &f);
 	if ((r == -EPIPE || r == -ECONNRESET) && j->tries++ < START_TRIES_MAX) {
 		/* The parked process was dead (the host's OOM killer likes it best): nothing
@@ -388,7 +389,7 @@ static bool is_cpu_told(const struct board *b, const struct job *j)
 {
 	const struct cell *c = j->cell;
 	uint64_t told = cgroup_cpu_us(b->pool->factory->tree, &c->leaf) - c->base.cpu_us;
-	uint64_t wall = (clock_ns() - j->started_ns) / NS_PER_US;
+	uint64_t wall = (clock_ns() - j->released_ns) / NS_PER_US;
 
 	return wall <= told + CPU_UNTOLD_US || wall - told <= wall / CPU_UNTOLD_PART;
 }

@@ -22,6 +22,7 @@ struct job {
 	int fds[4];        /* code, stdin, stdout, stderr; -1 once handed on */
 	struct cell *cell; /* NULL while it waits for one, and after it was given back */
 	uint64_t submitted_ns, started_ns; /* started_ns 0: the code did not run */
+	uint64_t released_ns;              /* just before START: main cannot have run earlier */
 	uint64_t deadline_ns;              /* of the wall clock, or for a cell to be there */
 	uint64_t sample_ns;                /* when CPU time is looked at again */
 	uint64_t killed_ns, retry_ns;
