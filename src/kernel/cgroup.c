@@ -164,8 +164,11 @@ int cgroup_kill(const struct cgroup *cg)
 int cgroup_populated(const struct cgroup *cg)
 {
 	uint64_t populated;
-	int r = cgroup_reread_key(cg->events_fd, "populated", &populated);
+	int r;
 
+	if (cg->fd[0] < 0)
+		return 0; /* cgroup_destroy() came that far: it removes this one first */
+	r = cgroup_reread_key(cg->events_fd, "populated", &populated);
 	if (r < 0)
 		return r;
 	return populated > 1 ? -EPROTO : (int)populated;
@@ -240,6 +243,13 @@ uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *c
 	if (fd < 0 || cgroup_ops_of(t, CGROUP_MEMORY)->memory_used(fd, &used) < 0)
 		return 0;
 	return used;
+}
+
+int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)
+{
+	int fd = leaf_fd(t, cg, CGROUP_PIDS);
+
+	return fd < 0 ? -ENOENT : cgroup_read_u64(fd, "pids.current", ret);
 }
 
 void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)

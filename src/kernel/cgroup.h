@@ -157,6 +157,11 @@ uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *cg)
 	__attribute__((nonnull));
 
+/* Tasks in the leaf, those that are dead but not reaped included. -ENOENT without the
+ * controller. */
+int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)
+	__attribute__((nonnull));
+
 /* Let the peak begin again at what is in use now. Only v1 can (v2: per reader, from 6.12
  * on); where it cannot, the peak stays what it was. */
 void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)

@@ -133,7 +133,8 @@ struct msg_layers_end {
 	X(BUILD,      SUPERVISOR,  BOX,        struct msg_build,       0)              \
 	X(MOUNT,      SUPERVISOR,  BOX,        struct msg_mount,       1)              \
 	X(BUILT,      BOX,         SUPERVISOR, struct msg_built,       0)              \
-	X(JOIN, SUPERVISOR, BOX, struct msg_join, 1)             \
+	X(JOIN,       SUPERVISOR,  BOX,        struct msg_join,        1)              \
+	X(RENEW,      SUPERVISOR,  BOX,        struct msg_renew,       1)              \
 	X(ENTER,      SUPERVISOR,  BOX,        struct msg_enter,       1)              \
 	X(START,      SUPERVISOR,  BOX,        struct msg_start,       4)              \
 	X(ENTERED,    BOX,         SUPERVISOR, struct msg_entered,     0)              \

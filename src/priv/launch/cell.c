@@ -1,14 +1,16 @@
 /* How a cell comes to be:
  *
- *   1. leaf, detached mounts, init born into new namespaces and the group of all inits,
- *      held
+ *   1. detached mounts, init born into new namespaces and the group of all inits, held
  *   2. its id maps, its OOM score; then it is released, gets BUILD and
  *      one MOUNT for each mount, and builds the cage
- *   3. BUILT: main is born into the cell's pid namespace and leaf: cold, as a child that
+ *   3. BUILT: the cage is VACANT, and occupied at once: a leaf and writable mounts are made,
+ *      main is born into the leaf and the cell's pid namespace: cold, as a child that
  *      execs the box's `enter`, or warm, forked by a zygote. It moves itself into
- *      the v1 groups, gets ENTER with init's pidfd, joins and drops everything
+ *      the v1 groups, gets the mounts and ENTER with init's pidfd, joins, drops everything
  *   4. ENTERED: READY. What the leaf holds now is noted: it is not the program's.
  *   5. cell_start() sends START, and main becomes the program.
+ *   6. The program has ended and its leaf is empty: the cage is looked at, and VACANT again
+ *      (ADR 9), or removed.
  *
  * init is not in the leaf: when main has died and left nothing, the leaf is empty at once,
  * and an OOM kill cannot choose init.
@@ -30,9 +32,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statfs.h>
 
 /* While it is built a cell may use this much; init and enter need about 2 MiB. */
 #define BUILD_MEMORY_BYTES (UINT64_C(64) << 20)
@@ -46,16 +50,20 @@
 #define OOM_SCORE_INIT 500
 #define OOM_SCORE_MAIN 1000
 
+/* A cage that is kept holds no more than this of the program before, until the next one. */
+#define SCRATCH_LEFT_MAX (UINT64_C(256) << 10)
+
 #define CELL_NAMESPACES \
 	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
 
 static const bool edges[CELL_STATE_MAX][CELL_STATE_MAX] = {
 	[CELL_NONE] = { [CELL_BUILDING] = true },
-	[CELL_BUILDING] = { [CELL_ENTERING] = true, [CELL_DYING] = true },
+	[CELL_BUILDING] = { [CELL_VACANT] = true, [CELL_DYING] = true },
+	[CELL_VACANT] = { [CELL_ENTERING] = true, [CELL_DYING] = true },
 	[CELL_ENTERING] = { [CELL_READY] = true, [CELL_DYING] = true },
 	[CELL_READY] = { [CELL_BUSY] = true, [CELL_DYING] = true },
 	[CELL_BUSY] = { [CELL_DYING] = true },
-	[CELL_DYING] = { [CELL_GONE] = true },
+	[CELL_DYING] = { [CELL_VACANT] = true, [CELL_GONE] = true },
 	[CELL_GONE] = { [CELL_BUILDING] = true },
 };
 
@@ -87,6 +95,7 @@ static void clear(struct cell *c, uint32_t slot, uint64_t id)
 		.scratch_fd = { -1, -1, -1 },
 		.created_ns = clock_ns(),
 	};
+	c->cage_ns = c->created_ns;
 	cgroup_clear(&c->leaf);
 	process_clear(&c->init);
 	process_clear(&c->main);
@@ -120,6 +129,7 @@ static int spawn_box(struct cell *c, const struct cell_factory *factory, const c
 		.err_fd = -1,
 		.namespaces = is_init ? CELL_NAMESPACES : 0,
 		.pidns_of = is_init ? -1 : c->init.pidfd,
+		.number = !is_init && c->renewed ? MAIN_PID : 0,
 		.cgroup_fd = cgroup_clone_fd(is_init ? factory->inits : &c->leaf),
 		.own_root = is_init,
 		.owner_uid = is_init ? cell_root_uid(factory->uid_base, c->slot) : 0,
@@ -151,25 +161,11 @@ static int send_mounts(const struct cell *c, const struct view_mount *mounts, un
 	return r < 0 ? fault_set(f, r, "send the mounts") : 0;
 }
 
-/* Keep the writable mounts' own descriptors: the size of a tmpfs can be changed later. */
-static void keep_scratch(struct cell *c, struct view_mount *mounts, unsigned count)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		if (mounts[i].scratch && kept < CELL_SCRATCH_MAX)
-			c->scratch_fd[kept++] = take_fd(&mounts[i].fd);
-	}
-	view_mounts_close(mounts, count);
-}
-
 static int start_init(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
 	const uint32_t inside[] = { 0, 1000 };
 	const uint32_t outside[] = { cell_root_uid(factory->uid_base, c->slot),
 		cell_program_uid(factory->uid_base, c->slot) };
-	const struct view_scratch scratch = { factory->usual.memory_bytes,
-		factory->workspace_inodes, outside[1] };
 	struct view_mount mounts[CELL_MOUNTS_MAX];
 	unsigned count;
 	int r;
@@ -182,10 +178,10 @@ static int start_init(struct cell *c, const struct cell_factory *factory, struct
 	if (r == 0)
 		r = process_release(&c->init, f);
 	if (r == 0)
-		r = view_mounts(factory->view, &scratch, mounts, CELL_MOUNTS_MAX, &count, f);
+		r = view_mounts(factory->view, mounts, CELL_MOUNTS_MAX, &count, f);
 	if (r == 0) {
 		r = send_mounts(c, mounts, count, factory->runtime, f);
-		keep_scratch(c, mounts, count);
+		view_mounts_close(mounts, count);
 	}
 	return r;
 }
@@ -207,6 +203,52 @@ static int send_joins(const struct cell *c, const struct cell_factory *factory, 
 	return 0;
 }
 
+/* The program's own writable mounts. Their descriptors are kept: the size of a tmpfs can be
+ * changed later. */
+static int make_scratch(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	const struct view_scratch scratch = { factory->usual.memory_bytes,
+		factory->workspace_inodes, cell_program_uid(factory->uid_base, c->slot) };
+	struct view_mount mounts[VIEW_SCRATCH];
+	int r = view_scratch(&scratch, mounts, f);
+
+	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
+		drop_fd(&c->scratch_fd[i]);
+		c->scratch_fd[i] = mounts[i].fd;
+	}
+	return r;
+}
+
+static int send_scratch(const struct cell *c, struct fault *f)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
+		struct msg_mount m = { { 0 } };
+
+		(void)snprintf(m.path, sizeof(m.path), "%s", view_scratch_paths[i]);
+		r = channel_send(c->main_channel, MSG_MOUNT, &m, &c->scratch_fd[i]);
+	}
+	return r < 0 ? fault_set(f, r, "send the writable mounts") : 0;
+}
+
+/* The file is of whoever writes to it: main's pid namespace. */
+static int send_renew(const struct cell *c, struct fault *f)
+{
+	static const char path[] = "/proc/sys/kernel/ns_last_pid";
+	const struct msg_renew m = { 0 };
+	cleanup_fd int fd = -1;
+	int r;
+
+	if (!c->renewed)
+		return 0;
+	fd = sys.openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fault_set(f, fd, "open %s", path);
+	r = channel_send(c->main_channel, MSG_RENEW, &m, &fd);
+	return r < 0 ? fault_set(f, r, "send RENEW") : 0;
+}
+
 /* main exists and is held or waits for ENTER: send it where it belongs. */
 static int admit_main(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
@@ -217,6 +259,10 @@ static int admit_main(struct cell *c, const struct cell_factory *factory, struct
 		r = process_release(&c->main, f);
 	if (r == 0)
 		r = send_joins(c, factory, f);
+	if (r == 0)
+		r = send_renew(c, f);
+	if (r == 0)
+		r = send_scratch(c, f);
 	if (r == 0) {
 		r = channel_send(c->main_channel, MSG_ENTER, &m, &c->init.pidfd);
 		if (r < 0)
@@ -264,7 +310,7 @@ int cell_forked(struct cell *c, const struct cell_factory *factory, pid_t pid, i
 	c->main = (struct process){ .pid = pid, .pidfd = pidfd, .release_fd = -1 };
 	if (admit_main(c, factory, &f) < 0) {
 		c->fault = f;
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	return 0;
 }
@@ -276,7 +322,7 @@ int cell_unforked(struct cell *c, const struct cell_factory *factory)
 	CHECK(cell_awaits_fork(c));
 	if (start_cold(c, factory, &f) < 0) {
 		c->fault = f;
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	return 0;
 }
@@ -284,7 +330,7 @@ int cell_unforked(struct cell *c, const struct cell_factory *factory)
 static int broke(struct cell *c, int code, const char *what)
 {
 	if (c->fault.code == 0)
-		(void)fault_set(&c->fault, code, "cell %s: %s", c->leaf.name, what);
+		(void)fault_set(&c->fault, code, "cell %lu: %s", (unsigned long)c->id, what);
 	return c->fault.code;
 }
 
@@ -306,7 +352,7 @@ static int hear_one(struct cell *c, int channel, enum msg_type type)
 	if (m.type == MSG_BROKEN) {
 		c->fault = m.as.BROKEN.fault;
 		(void)fault_launder(&c->fault);
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	if (m.type != type)
 		return broke(c, -EPROTO, "unexpected message");
@@ -320,28 +366,64 @@ static int hear_one(struct cell *c, int channel, enum msg_type type)
 int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slot, uint64_t id,
 	struct fault *f)
 {
+	clear(c, slot, id);
+	enter_state(c, CELL_BUILDING);
+	if (start_init(c, factory, f) == 0)
+		return 0;
+	/* A send that failed says less than what init said before it ended. */
+	if (c->init_channel >= 0 && hear_one(c, c->init_channel, MSG_BROKEN) < 0 &&
+		c->fault.code != -EPIPE)
+		*f = c->fault;
+	else
+		(void)fault_wrap(f, "cell %lu", (unsigned long)id);
+	c->fault = *f;
+	cell_kill(c);
+	return f->code;
+}
+
+static int occupy(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
 	const struct cgroup_limits lim = { BUILD_MEMORY_BYTES, BUILD_CPU_MILLI, BUILD_PIDS };
 	char name[24];
 	int r;
 
-	clear(c, slot, id);
-	enter_state(c, CELL_BUILDING);
-	(void)snprintf(name, sizeof(name), "c%lu", (unsigned long)id);
+	enter_state(c, CELL_ENTERING);
+	(void)snprintf(name, sizeof(name), "c%lu", (unsigned long)c->id);
 	r = cgroup_create(factory->tree, name, &lim, &c->leaf, f);
 	if (r == 0)
-		r = start_init(c, factory, f);
+		r = make_scratch(c, factory, f);
+	if (r == 0)
+		r = start_main(c, factory, f);
+	return r < 0 ? fault_wrap(f, "cell %lu", (unsigned long)c->id) : 0;
+}
+
+int cell_occupy(struct cell *c, const struct cell_factory *factory, uint64_t id, struct fault *f)
+{
+	int r;
+
+	CHECK(c->state == CELL_VACANT);
+	c->id = id;
+	c->created_ns = clock_ns();
+	r = occupy(c, factory, f);
 	if (r < 0) {
-		/* A send that failed says less than what init said before it ended. */
-		if (c->init_channel >= 0 && hear_one(c, c->init_channel, MSG_BROKEN) < 0 &&
-			c->fault.code != -EPIPE)
-			*f = c->fault;
-		else
-			(void)fault_wrap(f, "cell %s", name);
 		c->fault = *f;
 		cell_kill(c);
-		return f->code;
 	}
-	return 0;
+	return r;
+}
+
+/* The cage stands. What its network looks like now is what it must look like again. */
+static int move_in(struct cell *c, const struct cell_factory *factory)
+{
+	struct fault f = { 0 };
+
+	enter_state(c, CELL_VACANT);
+	if (netstate_read(c->init.pid, &c->network, &f) < 0)
+		c->network.len = 0; /* then nothing is like it, and the cage serves once */
+	if (occupy(c, factory, &f) == 0)
+		return 0;
+	c->fault = f;
+	return f.code;
 }
 
 static struct cgroup_limits leaf_limits(const struct cell *c, const struct run_limits *l)
@@ -362,7 +444,7 @@ static int settle(struct cell *c, const struct cell_factory *factory)
 	lim = leaf_limits(c, &factory->usual);
 	if (cgroup_set_limits(factory->tree, &c->leaf, &lim, &f) < 0) {
 		c->fault = f;
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	enter_state(c, CELL_READY);
 	return 0;
@@ -370,21 +452,12 @@ static int settle(struct cell *c, const struct cell_factory *factory)
 
 int cell_hear(struct cell *c, const struct cell_factory *factory)
 {
-	struct fault f = { 0 };
 	int r;
 
 	switch (c->state) {
 	case CELL_BUILDING:
 		r = hear_one(c, c->init_channel, MSG_BUILT);
-		if (r <= 0)
-			return r;
-		enter_state(c, CELL_ENTERING);
-		r = start_main(c, factory, &f);
-		if (r < 0) {
-			c->fault = f;
-			return fault_wrap(&c->fault, "cell %s", c->leaf.name);
-		}
-		return 0;
+		return r > 0 ? move_in(c, factory) : r;
 	case CELL_ENTERING:
 		r = hear_one(c, c->main_channel, MSG_ENTERED);
 		return r > 0 ? settle(c, factory) : r;
@@ -400,6 +473,7 @@ int cell_hear(struct cell *c, const struct cell_factory *factory)
 		}
 		return r;
 	case CELL_NONE:
+	case CELL_VACANT:
 	case CELL_DYING:
 	case CELL_GONE:
 	case CELL_STATE_MAX:
@@ -442,7 +516,7 @@ static int fit(struct cell *c, const struct cell_factory *factory, const struct 
 	if (l->memory_bytes != usual->memory_bytes || l->cpu_milli != usual->cpu_milli ||
 		l->pids != usual->pids)
 		r = cgroup_set_limits(factory->tree, &c->leaf, &lim, f);
-	for (unsigned i = 0; r == 0 && i < CELL_SCRATCH_MAX; i++) {
+	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
 		if (l->memory_bytes != usual->memory_bytes)
 			r = mount_tmpfs_resize(c->scratch_fd[i], l->memory_bytes, f);
 	}
@@ -466,11 +540,12 @@ int cell_start(struct cell *c, const struct cell_factory *factory, const struct 
 	if (r == 0)
 		r = give_pipes(fds, cell_program_uid(factory->uid_base, c->slot), f);
 	if (r < 0)
-		return fault_wrap(f, "cell %s", c->leaf.name);
+		return fault_wrap(f, "cell %lu", (unsigned long)c->id);
 	r = channel_send(c->main_channel, MSG_START, &start, fds);
 	if (r < 0)
-		return fault_set(f, r, "cell %s: send START", c->leaf.name);
+		return fault_set(f, r, "cell %lu: send START", (unsigned long)c->id);
 	enter_state(c, CELL_BUSY);
+	c->runs++;
 	return 0;
 }
 
@@ -491,6 +566,7 @@ void cell_kill(struct cell *c)
 		process_kill(&c->main);
 		/* With init its whole pid namespace goes, whatever group it is in. */
 		process_kill(&c->init);
+		c->doomed = true;
 	}
 	drop_fd(&c->main_channel);
 }
@@ -564,6 +640,64 @@ void cell_usage(const struct cell *c, const struct cell_factory *factory, struct
 	ret->oom_kills = less(ret->oom_kills, c->base.oom_kills);
 }
 
+bool cell_is_ruin(const struct cell *c)
+{
+	struct pollfd p = { .fd = c->init.pidfd, .events = POLLIN };
+
+	return c->init.pid <= 0 || sys.poll(&p, 1, 0) != 0;
+}
+
+/* What is left in the writable mounts stays until the next main replaces them. */
+static bool scratch_is_small(const struct cell *c)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < VIEW_SCRATCH; i++) {
+		struct statfs st;
+
+		if (sys.fstatfs(c->scratch_fd[i], &st) < 0)
+			return false;
+		bytes += (uint64_t)(st.f_blocks - st.f_bfree) * (uint64_t)st.f_bsize;
+	}
+	return bytes <= SCRATCH_LEFT_MAX;
+}
+
+/* Is everything as it was when init had made it? What a program can change without a
+ * capability and what outlives its processes are: its leaf (destroyed), its writable mounts
+ * (replaced), the numbering of processes (begun again), and the network namespace. System V
+ * and POSIX message queues, keys and new namespaces are denied by the program's filter; the
+ * other mounts are read-only. */
+static bool is_as_made(const struct cell *c, const struct cell_factory *factory)
+{
+	static struct netstate now; /* static: too large for a careful stack */
+	uint64_t tasks;
+	struct fault f = { 0 };
+
+	if (cgroup_tasks(factory->tree, &c->leaf, &tasks) < 0 || tasks > 0)
+		return false; /* a dead process that nobody has reaped still has its number */
+	if (c->network.len == 0 || netstate_read(c->init.pid, &now, &f) < 0)
+		return false;
+	return netstate_same(&now, &c->network);
+}
+
+bool cell_vacate(struct cell *c, const struct cell_factory *factory)
+{
+	CHECK(c->state == CELL_DYING);
+	if (c->doomed || c->runs == 0 || c->runs >= factory->runs_max || cell_is_ruin(c) ||
+		!scratch_is_small(c) || !is_as_made(c, factory))
+		return false;
+	if (cgroup_destroy(factory->tree, &c->leaf) < 0)
+		return false;
+	cgroup_clear(&c->leaf);
+	process_close(&c->main);
+	process_clear(&c->main);
+	c->main_died = false;
+	c->fault = (struct fault){ 0 };
+	c->renewed = true;
+	enter_state(c, CELL_VACANT);
+	return true;
+}
+
 bool cell_remove(struct cell *c, const struct cell_factory *factory)
 {
 	struct rusage usage;
@@ -577,7 +711,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 			return false;
 	}
 	/* The pages of the writable mounts stay charged as long as the mounts live. */
-	for (unsigned i = 0; i < CELL_SCRATCH_MAX; i++)
+	for (unsigned i = 0; i < VIEW_SCRATCH; i++)
 		drop_fd(&c->scratch_fd[i]);
 	r = cgroup_destroy(factory->tree, &c->leaf);
 	if (r == -EBUSY)

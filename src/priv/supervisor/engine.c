@@ -122,6 +122,7 @@ static int prepare(struct engine *e, struct fault *f)
 		.box_image_fd = e->box_fd,
 		.uid_base = e->settings.uid_base,
 		.workspace_inodes = e->settings.workspace_inodes,
+		.runs_max = e->settings.cage_runs,
 		.degraded = e->settings.allow_degraded,
 	};
 	(void)layers_probe_cell(&e->layers, &e->factory);
