@@ -144,11 +144,6 @@ bool cgroup_oom_announced(const struct cgroup_tree *t, struct cgroup *cg) __attr
  * own kill was faster. */
 bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));
 
-/* The tasks (threads, and processes that nobody has reaped) in the leaf now, and the most
- * there ever were; *ret_peak is 0 where the kernel does not say. 0, or a negative errno. */
-int cgroup_count_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret_now,
-	uint64_t *ret_peak) __attribute__((nonnull));
-
 /* CPU time used so far by the leaf, in microseconds. */
 uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 	__attribute__((nonnull));
@@ -160,6 +155,10 @@ uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *c
 /* Tasks in the leaf, those that are dead but not reaped included. -ENOENT without the
  * controller. */
 int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)
+	__attribute__((nonnull));
+
+/* The most tasks that were in it at one time; 0 where the kernel does not say (6.1 does not). */
+uint32_t cgroup_tasks_peak(const struct cgroup_tree *t, const struct cgroup *cg)
 	__attribute__((nonnull));
 
 /* Let the peak begin again at what is in use now. Only v1 can (v2: per reader, from 6.12

@@ -596,16 +596,15 @@ bool cell_end_main(
 	struct cell *c, const struct cell_factory *factory, const struct taskstats_exit *end)
 {
 	struct taskstats_exit all = *end;
-	uint64_t now, peak;
+	uint64_t tasks;
 
 	if (c->state != CELL_BUSY || c->main_died || c->main.pid != end->pid)
 		return false;
-	/* With other threads the status may be one of theirs. */
-	if (end->had_threads || cgroup_count_tasks(factory->tree, &c->leaf, &now, &peak) < 0 ||
-		now != 1)
+	/* With other threads the status may be one of theirs; another task would go on. */
+	if (end->had_threads || cgroup_tasks(factory->tree, &c->leaf, &tasks) < 0 || tasks != 1)
 		return false;
 	/* wait4() counts the faults of awaited children, the record does not. */
-	if (peak != 1 && taskstats_add_children(&all) < 0)
+	if (cgroup_tasks_peak(factory->tree, &c->leaf) != 1 && taskstats_add_children(&all) < 0)
 		return false;
 	c->main_ended = true;
 	c->main_status = all.status;
@@ -691,7 +690,7 @@ bool cell_vacate(struct cell *c, const struct cell_factory *factory)
 	cgroup_clear(&c->leaf);
 	process_close(&c->main);
 	process_clear(&c->main);
-	c->main_died = false;
+	c->main_died = c->main_ended = false;
 	c->fault = (struct fault){ 0 };
 	c->renewed = true;
 	enter_state(c, CELL_VACANT);
