@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "kernel/sys.h"
+#include "wire/cell.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,6 +157,7 @@ int taskstats_parse(
 		.status = (int)s.ac_exitcode,
 		.minor_faults = s.ac_minflt,
 		.major_faults = s.ac_majflt,
+		.told = strncmp(s.ac_comm, CELL_TOLD_NAME, sizeof(s.ac_comm)) == 0,
 		.had_threads = r == 1,
 	};
 	return 1;

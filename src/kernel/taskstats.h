@@ -42,6 +42,7 @@ struct taskstats_exit {
 	pid_t pid;
 	int status;                          /* as wait4() will give it */
 	uint64_t minor_faults, major_faults; /* of the main thread, without children */
+	bool told; /* it bore CELL_TOLD_NAME (wire/cell.h), which any program can give itself */
 	bool had_threads;                    /* there have been others: the status may be theirs */
 };
 

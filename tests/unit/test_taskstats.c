@@ -5,6 +5,7 @@
 #include "kernel/sys.h"
 #include "kernel/taskstats.h"
 #include "tests/lib/flaky.h"
+#include "wire/cell.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -114,10 +115,11 @@ static void a_record_gives_number_status_and_faults(void **state)
 	assert_int_equal(e.status, 7 << 8);
 	assert_int_equal(e.minor_faults, 11);
 	assert_int_equal(e.major_faults, 2);
-	assert_false(e.had_threads);
+	assert_false(e.had_threads || e.told);
+	memcpy(s.ac_comm, CELL_TOLD_NAME, sizeof(CELL_TOLD_NAME));
 	make(&m, &s, true);
 	assert_int_equal(parse(&m, &e), 1);
-	assert_true(e.had_threads);
+	assert_true(e.had_threads && e.told);
 }
 
 /* At the end of a page that cannot be read on, so that a byte too many is a crash. */

@@ -382,16 +382,19 @@ void board_look(struct board *b, unsigned slot)
 	serve_waiting(b);
 }
 
-/* The kernel adds what a task uses to its group when it is switched out, asks (the end of
- * src/box/zygote/finish.c) or is met by a tick. What is missing there cannot be more than what
- * the wall clock has and the group has not. */
-static bool is_cpu_told(const struct board *b, const struct job *j)
+/* The kernel adds what a task uses to its group when it is switched out, asks or is met by a
+ * tick. Whoever comes to a usual end has asked (src/box/zygote/finish.c), and says so; who only
+ * says so hides less than a tick from its own cpu_ms, and no limit hangs on that. Of all
+ * others it is known that what is missing is not more than the wall clock has and the group has
+ * not. */
+static bool is_cpu_told(
+	const struct board *b, const struct job *j, const struct taskstats_exit *end)
 {
 	const struct cell *c = j->cell;
 	uint64_t told = cgroup_cpu_us(b->pool->factory->tree, &c->leaf) - c->base.cpu_us;
 	uint64_t wall = (clock_ns() - j->released_ns) / NS_PER_US;
 
-	return wall <= told + CPU_UNTOLD_US || wall - told <= wall / CPU_UNTOLD_PART;
+	return end->told || wall <= told + CPU_UNTOLD_US || wall - told <= wall / CPU_UNTOLD_PART;
 }
 
 /* A record counts only if it was sent while this main had this number: after the socket was
@@ -404,7 +407,7 @@ static void on_record(struct board *b, const struct taskstats_exit *end)
 
 		if (j->state != JOB_RUNNING || j->cell->main.pid != end->pid)
 			continue;
-		if (b->records->empty_ns < j->started_ns || !is_cpu_told(b, j))
+		if (b->records->empty_ns < j->started_ns || !is_cpu_told(b, j, end))
 			return;
 		look_running(b, j, end);
 		look(b, j);
