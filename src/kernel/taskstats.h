@@ -43,7 +43,7 @@ struct taskstats_exit {
 	int status;                          /* as wait4() will give it */
 	uint64_t minor_faults, major_faults; /* of the main thread, without children */
 	bool told; /* it bore CELL_TOLD_NAME (wire/cell.h), which any program can give itself */
-	bool had_threads;                    /* there have been others: the status may be theirs */
+	bool had_threads; /* there have been others: the status may be theirs */
 };
 
 /* Open, register for all CPUs. A fault says why there will be no records. */

@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include "base/fault.h"
+#include "base/io.h"
 #include "kernel/sys.h"
 #include "kernel/taskstats.h"
 #include "tests/lib/flaky.h"
@@ -255,6 +256,19 @@ static void *end_later(void *arg)
 	return arg;
 }
 
+/* When the main thread is dead, and waits for the others to be reaped with it. */
+static void *end_after_main(void *arg)
+{
+	char path[64], text[512] = "";
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	while (!strstr(text, ") Z ")) {
+		if (io_read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
+			text[0] = '\0';
+	}
+	return arg;
+}
+
 static void *exec_other(void *arg)
 {
 	(void)execl("/bin/sh", "sh", "-c", "exit 9", (char *)NULL);
@@ -321,7 +335,7 @@ static void end_by_another_thread(void)
 }
 static void end_of_main_before_the_others(void)
 {
-	start(end_later, NULL);
+	start(end_after_main, NULL);
 	pthread_exit(NULL);
 }
 static void end_after_the_others(void)
