@@ -302,6 +302,16 @@ int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t 
 	return fd < 0 ? -ENOENT : cgroup_read_u64(fd, "pids.current", ret);
 }
 
+uint32_t cgroup_tasks_peak(const struct cgroup_tree *t, const struct cgroup *cg)
+{
+	int fd = leaf_fd(t, cg, CGROUP_PIDS);
+	uint64_t peak;
+
+	if (fd < 0 || cgroup_read_u64(fd, "pids.peak", &peak) < 0)
+		return 0;
+	return peak > UINT32_MAX ? UINT32_MAX : (uint32_t)peak;
+}
+
 void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
 {
 	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
@@ -340,7 +350,6 @@ static void read_memory(
 void cgroup_read_usage(
 	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
 {
-	uint64_t peak = 0;
 	int fd;
 
 	*ret = (struct cgroup_usage){ .memory_counter = MEMORY_COUNTER_NONE };
@@ -355,9 +364,7 @@ void cgroup_read_usage(
 	fd = leaf_fd(t, cg, CGROUP_PIDS);
 	if (fd >= 0) {
 		(void)cgroup_read_key(fd, "pids.events", "max", &ret->pids_refused);
-		/* pids.peak: 6.10 and later */
-		if (cgroup_read_u64(fd, "pids.peak", &peak) == 0)
-			ret->pids_peak = peak > UINT32_MAX ? UINT32_MAX : (uint32_t)peak;
+		ret->pids_peak = cgroup_tasks_peak(t, cg);
 	}
 }
 

@@ -170,6 +170,10 @@ uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *c
 int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)
 	__attribute__((nonnull));
 
+/* The most tasks that were in it at one time; 0 where the kernel does not say (6.1 does not). */
+uint32_t cgroup_tasks_peak(const struct cgroup_tree *t, const struct cgroup *cg)
+	__attribute__((nonnull));
+
 /* Let the peak begin again at what is in use now. Only v1 can (v2: per reader, from 6.12
  * on); where it cannot, the peak stays what it was. */
 void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)

@@ -590,7 +590,8 @@ void cell_kill(struct cell *c)
 		c->killed_ns = clock_ns();
 	}
 	/* A program that ended by itself and left nothing needs no kill. */
-	if (!(c->main_died && c->leaf.name[0] && cgroup_populated(&c->leaf) == 0)) {
+	if (!c->main_ended &&
+		!(c->main_died && c->leaf.name[0] && cgroup_populated(&c->leaf) == 0)) {
 		if (c->leaf.name[0])
 			(void)cgroup_kill(&c->leaf);
 		/* It may not have been in the group yet; a second kill is harmless. */
@@ -604,13 +605,47 @@ void cell_kill(struct cell *c)
 
 bool cell_reap_main(struct cell *c)
 {
-	if (c->main_died)
+	struct rusage usage;
+	int status;
+
+	if (c->main_died || c->main.pid <= 0 || process_reap(&c->main, &status, &usage) != 1)
+		return c->main_died;
+	c->main_died = true;
+	if (c->main_ended) {
+		/* It has been answered with what the record said. */
+		if (status != c->main_status)
+			log_err("exit_record", "cell=%s said=%#x was=%#x", c->leaf.name,
+				(unsigned)c->main_status, (unsigned)status);
 		return true;
-	if (c->main.pid > 0 && process_reap(&c->main, &c->main_status, &c->main_usage) == 1) {
-		c->main_died = true;
-		c->main_died_ns = clock_ns();
 	}
-	return c->main_died;
+	c->main_status = status;
+	c->main_usage = usage;
+	c->main_died_ns = clock_ns();
+	return true;
+}
+
+bool cell_end_main(
+	struct cell *c, const struct cell_factory *factory, const struct taskstats_exit *end)
+{
+	struct taskstats_exit all = *end;
+	uint64_t tasks;
+
+	if (c->state != CELL_BUSY || c->main_died || c->main.pid != end->pid)
+		return false;
+	/* With other threads the status may be one of theirs; another task would go on. */
+	if (end->had_threads || cgroup_tasks(factory->tree, &c->leaf, &tasks) < 0 || tasks != 1)
+		return false;
+	/* wait4() counts the faults of awaited children, the record does not. */
+	if (cgroup_tasks_peak(factory->tree, &c->leaf) != 1 && taskstats_add_children(&all) < 0)
+		return false;
+	c->main_ended = true;
+	c->main_status = all.status;
+	c->main_usage = (struct rusage){
+		.ru_minflt = (long)all.minor_faults,
+		.ru_majflt = (long)all.major_faults,
+	};
+	c->main_died_ns = clock_ns();
+	return true;
 }
 
 bool cell_is_empty(struct cell *c)
@@ -700,7 +735,7 @@ bool cell_vacate(struct cell *c, const struct cell_factory *factory)
 		return false;
 	process_close(&c->main);
 	process_clear(&c->main);
-	c->main_died = false;
+	c->main_died = c->main_ended = false;
 	c->fault = (struct fault){ 0 };
 	c->renewed = true;
 	enter_state(c, CELL_VACANT);

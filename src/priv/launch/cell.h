@@ -19,6 +19,7 @@
 #include "kernel/cgroup.h"
 #include "kernel/netstate.h"
 #include "kernel/process.h"
+#include "kernel/taskstats.h"
 #include "priv/launch/view.h"
 #include "wire/msg.h"
 
@@ -85,6 +86,9 @@ struct cell {
 	uint64_t base_memory, base_minor_faults, base_major_faults;
 	bool doomed;    /* init was killed */
 	bool main_died; /* main was reaped: the next three are valid */
+	/* The kernel has told of main's end: it executes nothing any more, and it is all that the
+	 * leaf holds. The three are valid, too; main still has to be reaped. */
+	bool main_ended;
 	int main_status;
 	struct rusage main_usage;
 	uint64_t main_died_ns;
@@ -133,6 +137,12 @@ void cell_kill(struct cell *c) __attribute__((nonnull));
 
 /* Reap what has died: true when main is dead (also true again later). */
 bool cell_reap_main(struct cell *c) __attribute__((nonnull));
+
+/* The kernel says that main has come to its end; the record must have been sent while main
+ * existed. True when that is the end of the whole program: then it counts as such from now
+ * on, before main can be reaped. Only in BUSY. */
+bool cell_end_main(struct cell *c, const struct cell_factory *factory,
+	const struct taskstats_exit *end) __attribute__((nonnull));
 
 /* True when no process of the program is left: main reaped, its leaf empty. */
 bool cell_is_empty(struct cell *c) __attribute__((nonnull));

@@ -26,6 +26,7 @@
 #define BUILD_LATE_NS      (500 * NS_PER_MS) /* it no longer counts as on its way */
 #define BUILD_TIMEOUT_NS   (5 * NS_PER_S)    /* ...and is given up */
 #define FORK_LATE_NS       (150 * NS_PER_MS) /* somebody waits: start it cold instead */
+#define ENDING_LATE_NS     (20 * NS_PER_MS)  /* its memory is not given back in this: do not wait */
 #define STRANGERS_NS       (100 * NS_PER_MS)
 
 static bool is_building(const struct cell *c)
@@ -578,9 +579,26 @@ static void give_up_late(struct pool *p, unsigned waiting, uint64_t now)
 	}
 }
 
+/* Cages whose program has been answered for by the kernel's record of its end, and that will
+ * be vacant when it is dead: cheaper to wait for than to make. */
+static unsigned ending_cages(const struct pool *p, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++) {
+		const struct cell *c = &p->cells[i];
+
+		n += c->state == CELL_DYING && c->main_ended && !c->main_died &&
+		     now - c->killed_ns < ENDING_LATE_NS && c->runs < p->factory->runs_max &&
+		     !is_old(p, c);
+	}
+	return n;
+}
+
 static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint64_t now)
 {
-	unsigned coming = count(p, is_coming), ready = ready_cells(p, true, now);
+	unsigned coming = count(p, is_coming) + ending_cages(p, now);
+	unsigned ready = ready_cells(p, true, now);
 	unsigned building = count(p, is_building), most = 2 * p->settings->max_builds;
 	unsigned target = p->settings->pool_size;
 
