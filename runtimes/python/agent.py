@@ -44,8 +44,11 @@ def preload(glovebox, names):
     glovebox.bound("", 0)
 
 
+CELL_MAIN_TID = 2 # as in src/box/zygote/module.c
+
+
 def fork_done():
-    """In the child, once the interpreter is its own again: what it must not share."""
+    """After the hooks of a fork, or in a thread with another number than is expected."""
     threading = sys.modules.get("threading")
     if threading:
         main_thread = threading.main_thread()
@@ -53,10 +56,17 @@ def fork_done():
         # threading's own hook makes the set anew, without the lock that an import puts there.
         if getattr(main_thread, "_tstate_lock", None):
             threading._shutdown_locks.add(main_thread._tstate_lock)
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random:
-        numpy_random.seed()
-    sys.path_importer_cache.pop("/workspace", None)
+
+
+def reseeders():
+    """What makes the first random values of each child its own."""
+    import _random
+    found = []
+    if "random" in sys.modules: # its generator's own seed(): Random.seed() is Python around it
+        found.append(_random.Random.seed.__get__(sys.modules["random"]._inst))
+    if "numpy.random" in sys.modules:
+        found.append(sys.modules["numpy.random"].seed)
+    return tuple(found)
 
 
 def scrub():
@@ -140,7 +150,9 @@ def main():
     import gc
     gc.collect()
     gc.freeze()
-    glovebox.serve(sys.version.split()[0], fork_done, scrub, TRAINING)
+    if "threading" in sys.modules:
+        sys.modules["threading"].main_thread()._native_id = CELL_MAIN_TID
+    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), scrub, TRAINING)
 
 
 def without_exit_functions(function, *args):

@@ -12,8 +12,8 @@ int child_init(void);
 /* The agent's part, in the interpreter; the functions return 0, or -1 with an exception
  * set. */
 struct child_script {
-	int (*fork_done)(void); /* once the interpreter is usable again */
-	int (*scrub)(void);     /* after the rehearsal */
+	int (*after_fork)(void); /* what it must not share */
+	int (*scrub)(void);      /* after the rehearsal */
 	const char *training;   /* the program that is rehearsed, NULL: none */
 	unsigned long training_bytes;
 };

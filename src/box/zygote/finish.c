@@ -8,6 +8,8 @@
 
 #include "box/zygote/finish.h"
 
+#include "box/zygote/plain.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -384,7 +386,7 @@ static void set_finalizing(void)
 #endif
 }
 
-static int end_run(bool for_good)
+static int end_run(bool for_good, bool *ret_plain)
 {
 	int failed;
 
@@ -395,7 +397,9 @@ static int end_run(bool for_good)
 	if (for_good)
 		set_finalizing();
 	failed = flush_streams();
-	(void)PyGC_Collect();
+	*ret_plain = !has_threads() && plain_end();
+	if (!*ret_plain)
+		(void)PyGC_Collect();
 	return failed;
 }
 
@@ -419,10 +423,11 @@ static void put_back(PyObject *dict, PyObject *was)
 void finish_rehearse(void)
 {
 	PyObject *modules = PyImport_GetModuleDict();
+	bool plain;
 
 	(void)has_threads();
 	(void)is_used(&made.threading);
-	(void)end_run(false);
+	(void)end_run(false, &plain);
 	take_apart();
 	set_modules(modules);
 	put_back(modules, made.modules);
@@ -432,11 +437,14 @@ void finish_rehearse(void)
 
 _Noreturn void finish(struct program_end end)
 {
+	bool plain;
 	int failed;
+
 	join_threads();
 	(void)Py_MakePendingCalls();
-	failed = end_run(true);
-	take_apart();
+	failed = end_run(true, &plain);
+	if (!plain)
+		take_apart();
 	if (end.interrupted) {
 		(void)signal(SIGINT, SIG_DFL);
 		(void)kill(getpid(), SIGINT);

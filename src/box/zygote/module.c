@@ -5,15 +5,20 @@
  *   blocks     in serve(), until the supervisor wants a child
  *   trusts     the supervisor
  */
+#define Py_BUILD_CORE_MODULE 1 /* for the hooks of a fork */
 #include <Python.h>
+#include <internal/pycore_interp.h>
 
+#include "base/check.h"
 #include "base/fault.h"
 #include "box/box.h"
 #include "box/zygote/begin.h"
 #include "box/zygote/child.h"
 #include "box/zygote/finish.h"
+#include "box/zygote/plain.h"
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
+#include "box/zygote/rehearse.h"
 #include "box/zygote/share.h"
 #include "kernel/sys.h"
 #include "kernel/twin.h"
@@ -25,10 +30,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
+
+/* init is 1, and whom the zygote forks into the cell is next. */
+#define CELL_MAIN_TID 2
 
 static struct {
 	struct twin twin;
 	PyObject *fork_done, *scrub, *training; /* the agent's */
+	PyObject *reseed;
+	bool strange_hooks; /* others than the modules' that after_fork() knows */
 	int first_free_fd;
 	struct msg_broken overdue; /* sent by a signal handler */
 } zygote;
@@ -121,9 +132,60 @@ static int call(PyObject *function)
 	return r ? 0 : -1;
 }
 
-static int fork_done(void)
+/* Is a hook one of those that need not run? Locks are free in a zygote, which has one
+ * thread and forks between two lines of C; random is in reseed(). */
+static bool is_known_hook(PyObject *hook)
 {
-	return call(zygote.fork_done);
+	static const char *const known[] = { "threading", "logging", "random" };
+	PyObject *name = PyObject_GetAttrString(hook, "__module__");
+	bool r = false;
+
+	for (size_t i = 0; name && PyUnicode_Check(name) && i < ARRAY_LEN(known); i++)
+		r |= PyUnicode_CompareWithASCIIString(name, known[i]) == 0;
+	PyErr_Clear();
+	Py_XDECREF(name);
+	return r;
+}
+
+static bool has_strange_hooks(void)
+{
+	const PyInterpreterState *interp = PyThreadState_Get()->interp;
+	PyObject *const lists[] = { interp->before_forkers, interp->after_forkers_parent,
+		interp->after_forkers_child };
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		for (Py_ssize_t at = 0; lists[i] && at < PyList_GET_SIZE(lists[i]); at++) {
+			if (!is_known_hook(PyList_GET_ITEM(lists[i], at)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What no two children may share. */
+static int reseed(void)
+{
+	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(zygote.reseed); i++) {
+		if (call(PyTuple_GET_ITEM(zygote.reseed, i)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* In the child. The thread, and with it the owner of every lock, is where it was in memory;
+ * only the kernel's number for it is another one, mostly the one that the zygote wrote down
+ * ahead. So what os.fork() would do is done only where somebody has hooked into it: it
+ * copies 200 pages. */
+static int after_fork(void)
+{
+#ifdef PY_HAVE_THREAD_NATIVE_ID
+	PyThreadState_Get()->native_thread_id = PyThread_get_thread_native_id();
+#endif
+	if (zygote.strange_hooks)
+		PyOS_AfterFork_Child();
+	if ((zygote.strange_hooks || gettid() != CELL_MAIN_TID) && call(zygote.fork_done) < 0)
+		return -1;
+	return reseed();
 }
 
 static int scrub(void)
@@ -172,7 +234,7 @@ static void answer(const struct msg *m, pid_t pid, int pidfd, const struct fault
 static void fork_one(struct msg *m)
 {
 	const struct child_script script = {
-		.fork_done = fork_done,
+		.after_fork = after_fork,
 		.scrub = scrub,
 		.training = m->as.FORK.rehearse ? PyBytes_AS_STRING(zygote.training) : NULL,
 		.training_bytes = (unsigned long)PyBytes_GET_SIZE(zygote.training),
@@ -182,13 +244,15 @@ static void fork_one(struct msg *m)
 	pid_t pid = check_quiet(m->nfds, &f);
 
 	if (pid == 0) {
-		PyOS_BeforeFork();
+		if (zygote.strange_hooks)
+			PyOS_BeforeFork();
 		pid = twin_fork(&zygote.twin, m->fds[0], m->fds[1], &pidfd, &f);
 		if (pid == 0) {
 			m->as.FORK.cell = 0; /* not the program's to know */
 			child_live(m->fds[2], &script);
 		}
-		PyOS_AfterFork_Parent();
+		if (zygote.strange_hooks)
+			PyOS_AfterFork_Parent();
 	}
 	answer(m, pid, pidfd, &f);
 	msg_done(m);
@@ -207,6 +271,35 @@ static int check_version(struct fault *f)
 		f, -ENOSYS, "glovebox was built for Python %s, this is %.20s", ours, theirs);
 }
 
+/* What a child does first, once here: what is bound, looked up or specialised on first use
+ * then is so in what the children share. They go the same way with fewer pages of their own. */
+static int practise(struct fault *f)
+{
+	int streams[3] = { -1, -1, -1 }, r = 0;
+
+	zygote.strange_hooks = has_strange_hooks();
+	if (reseed() < 0)
+		return python_fault(f, "after the fork");
+	if (program_prepare() < 0)
+		return python_fault(f, "prepare");
+	for (int i = 0; r >= 0 && i < 3; i++)
+		r = streams[i] = sys.fcntl(i, F_DUPFD_CLOEXEC, 3);
+	if (r < 0)
+		return fault_set(f, r, "keep the streams");
+	r = rehearse(PyBytes_AS_STRING(zygote.training),
+		(unsigned long)PyBytes_GET_SIZE(zygote.training), scrub, f);
+	for (int i = 0; i < 3; i++) {
+		int err = sys.dup3(streams[i], i, 0);
+
+		if (r >= 0 && err < 0)
+			r = fault_set(f, err, "put back the streams");
+		(void)sys.close(streams[i]);
+	}
+	if (r < 0)
+		return r;
+	return program_prepare() < 0 ? python_fault(f, "prepare") : 0;
+}
+
 static int prepare(struct fault *f)
 {
 	int r = check_version(f);
@@ -218,9 +311,12 @@ static int prepare(struct fault *f)
 	r = child_init();
 	if (r < 0)
 		return fault_set(f, r, "signals");
-	if (program_init() < 0 || finish_init() < 0)
+	if (program_init() < 0 || finish_init() < 0 || plain_init() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
+	r = practise(f);
+	if (r < 0)
+		return r;
 	r = share_memory(f);
 	if (r < 0)
 		return r;
@@ -231,7 +327,7 @@ static int prepare(struct fault *f)
 	return box_die_with_supervisor(f);
 }
 
-/* serve(version, fork_done, scrub, training) */
+/* serve(version, fork_done, reseed, scrub, training) */
 static PyObject *module_serve(PyObject *self, PyObject *args)
 {
 	static struct msg m; /* static: too large for a careful stack */
@@ -242,7 +338,8 @@ static PyObject *module_serve(PyObject *self, PyObject *args)
 
 	(void)self;
 	if (!PyArg_ParseTuple(
-		    args, "sOOS", &version, &zygote.fork_done, &zygote.scrub, &zygote.training))
+		    args, "sOO!OS", &version, &zygote.fork_done, &PyTuple_Type, &zygote.reseed,
+		    &zygote.scrub, &zygote.training))
 		return NULL;
 	(void)snprintf(warm.version, sizeof(warm.version), "%s", version);
 	if (prepare(&f) < 0) {

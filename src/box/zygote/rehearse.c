@@ -62,8 +62,6 @@ static int run(int program_fd, int (*scrub)(void), struct fault *f)
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program_fd);
-	if (program_prepare() < 0)
-		return python_fault(f, "rehearsal");
 	end = program_run(path);
 	finish_rehearse();
 	if (end.status != 0)
