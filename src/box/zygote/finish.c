@@ -20,6 +20,9 @@
 /* What a preloaded module would do at exit, and how to tell that it has something to do. */
 struct exit_function {
 	const char *module_name, *name, *grows; /* a list that is longer when it is used */
+	/* The same words, and what there is by these names, which is not asked for again in a
+	 * way that writes to it. */
+	PyObject *module_word, *word, *grows_word;
 	PyObject *module, *function;
 	Py_ssize_t length;
 };
@@ -30,9 +33,10 @@ static struct {
 	PyObject *sys_dict; /* and what is in sys and builtins */
 	PyObject *builtins_dict;
 	PyObject *run_exit_functions, *collect;
+	PyObject *flush_word, *closed_word;
 } made = {
-	.threading = { "threading", "_shutdown", "_threading_atexits", NULL, NULL, 0 },
-	.logging = { "logging", "shutdown", "_handlerList", NULL, NULL, 0 },
+	.threading = { "threading", "_shutdown", "_threading_atexits" },
+	.logging = { "logging", "shutdown", "_handlerList" },
 };
 
 static PyObject *attribute(const char *module_name, const char *name)
@@ -53,37 +57,40 @@ static PyObject *copy_of_dict(const char *module_name)
 	return r;
 }
 
-static Py_ssize_t length(PyObject *module, const char *name)
+static Py_ssize_t length(PyObject *module, PyObject *name)
 {
-	PyObject *list = module ? PyObject_GetAttrString(module, name) : NULL;
-	Py_ssize_t r = list ? PyObject_Size(list) : -1;
+	PyObject *list = PyDict_GetItemWithError(PyModule_GetDict(module), name);
 
-	if (r < 0)
-		PyErr_Clear();
-	Py_XDECREF(list);
-	return r;
+	return list && PyList_Check(list) ? PyList_GET_SIZE(list) : -1;
 }
 
 static void note(struct exit_function *e)
 {
-	e->module = PyDict_GetItemString(PyImport_GetModuleDict(), e->module_name);
+	e->module_word = PyUnicode_InternFromString(e->module_name);
+	e->word = PyUnicode_InternFromString(e->name);
+	e->grows_word = PyUnicode_InternFromString(e->grows);
+	if (!e->module_word || !e->word || !e->grows_word)
+		return;
+	e->module = PyDict_GetItemWithError(PyImport_GetModuleDict(), e->module_word);
 	if (!e->module)
 		return;
 	Py_INCREF(e->module);
-	e->function = PyObject_GetAttrString(e->module, e->name);
-	e->length = length(e->module, e->grows);
+	e->function = PyObject_GetAttr(e->module, e->word);
+	e->length = length(e->module, e->grows_word);
 }
 
 int finish_init(void)
 {
 	note(&made.threading);
 	note(&made.logging);
+	made.flush_word = PyUnicode_InternFromString("flush");
+	made.closed_word = PyUnicode_InternFromString("closed");
 	made.run_exit_functions = attribute("atexit", "_run_exitfuncs");
 	made.collect = attribute("gc", "collect");
 	made.sys_dict = copy_of_dict("sys");
 	made.builtins_dict = copy_of_dict("builtins");
 	made.modules = PyDict_Copy(PyImport_GetModuleDict());
-	return made.modules && made.sys_dict && made.builtins_dict && made.run_exit_functions &&
+	return made.flush_word && made.closed_word && made.modules && made.sys_dict && made.builtins_dict && made.run_exit_functions &&
 			       made.collect
 		       ? 0
 		       : -1;
@@ -102,19 +109,15 @@ static void call(PyObject *function)
  * program did not even import must not be heard of at its end. */
 static bool is_used(const struct exit_function *e)
 {
-	PyObject *module, *function;
-	bool r;
+	PyObject *module;
 
 	if (!e->module)
 		return false;
-	module = PyDict_GetItemString(PyImport_GetModuleDict(), e->module_name);
+	module = PyDict_GetItemWithError(PyImport_GetModuleDict(), e->module_word);
 	if (module != e->module)
 		return module != NULL && module != Py_None;
-	function = PyObject_GetAttrString(module, e->name);
-	r = function != e->function || length(module, e->grows) != e->length;
-	PyErr_Clear();
-	Py_XDECREF(function);
-	return r;
+	return PyDict_GetItemWithError(PyModule_GetDict(module), e->word) != e->function ||
+	       length(module, e->grows_word) != e->length;
 }
 
 static void call_exit_function(const struct exit_function *e)
@@ -147,7 +150,7 @@ static void join_threads(void)
 
 static bool is_closed(PyObject *stream)
 {
-	PyObject *closed = PyObject_GetAttrString(stream, "closed");
+	PyObject *closed = PyObject_GetAttr(stream, made.closed_word);
 	int r = closed ? PyObject_IsTrue(closed) : -1;
 
 	Py_XDECREF(closed);
@@ -166,7 +169,7 @@ static int flush_streams(void)
 
 		if (!stream || stream == Py_None || is_closed(stream))
 			continue;
-		r = PyObject_CallMethod(stream, "flush", NULL);
+		r = PyObject_CallMethodNoArgs(stream, made.flush_word);
 		if (!r) {
 			if (i == 0)
 				PyErr_WriteUnraisable(stream);

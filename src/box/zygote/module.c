@@ -19,6 +19,7 @@
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
 #include "box/zygote/rehearse.h"
+#include "box/zygote/settle.h"
 #include "box/zygote/share.h"
 #include "kernel/sys.h"
 #include "kernel/twin.h"
@@ -317,6 +318,7 @@ static int prepare(struct fault *f)
 	r = practise(f);
 	if (r < 0)
 		return r;
+	settle_memory();
 	r = share_memory(f);
 	if (r < 0)
 		return r;
