@@ -90,9 +90,9 @@ def note_caches():
             caches.append((cache, len(cache)))
 
 
-# What a rehearsal runs: a little of everything that programs do at first. It leaves
-# nothing: no module that was not there, no file, no thread.
-TRAINING = b"""
+# What the zygote itself runs once: a little of everything that programs do at first. It
+# leaves nothing: no module that was not there, no file, no thread.
+PRACTICE = b"""
 import atexit
 import datetime
 import json
@@ -138,6 +138,15 @@ except SyntaxError:
     pass
 atexit.register(print, "end")
 """
+# What each child runs that has time: every page that this writes to is the child's own
+# afterwards, whether its program needs that or not.
+TRAINING = b"""
+def double(n):
+    return 2 * n
+
+
+print("hello", [double(i) for i in range(4)], f"{double(4):3}")
+"""
 
 
 def main():
@@ -152,7 +161,7 @@ def main():
     gc.freeze()
     if "threading" in sys.modules:
         sys.modules["threading"].main_thread()._native_id = CELL_MAIN_TID
-    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), scrub, TRAINING)
+    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), scrub, PRACTICE, TRAINING)
 
 
 def without_exit_functions(function, *args):

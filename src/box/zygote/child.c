@@ -74,9 +74,9 @@ static int prepare(const struct child_script *script, struct fault *f)
 
 	if (script->after_fork() < 0)
 		return python_fault(f, "after the fork");
-	if (!script->training)
+	if (!script->rehearsal)
 		return 0;
-	r = rehearse(script->training, script->training_bytes, script->scrub, f);
+	r = rehearse(script->rehearsal, f);
 	if (r < 0)
 		return r;
 	return program_prepare() < 0 ? python_fault(f, "prepare") : 0;

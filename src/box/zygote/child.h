@@ -6,6 +6,8 @@
  */
 #pragma once
 
+struct rehearsal;
+
 /* Once, in the zygote: note what the fork will lose. 0 or a negative errno. */
 int child_init(void);
 
@@ -13,9 +15,7 @@ int child_init(void);
  * set. */
 struct child_script {
 	int (*after_fork)(void); /* what it must not share */
-	int (*scrub)(void);      /* after the rehearsal */
-	const char *training;   /* the program that is rehearsed, NULL: none */
-	unsigned long training_bytes;
+	const struct rehearsal *rehearsal; /* NULL: none */
 };
 
 /* `channel_fd` becomes its channel; everything but the streams is closed. */

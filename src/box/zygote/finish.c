@@ -423,7 +423,7 @@ static void put_back(PyObject *dict, PyObject *was)
 	Py_DECREF(names);
 }
 
-void finish_rehearse(void)
+void finish_rehearse(bool in_full)
 {
 	PyObject *modules = PyImport_GetModuleDict();
 	bool plain;
@@ -431,8 +431,10 @@ void finish_rehearse(void)
 	(void)has_threads();
 	(void)is_used(&made.threading);
 	(void)end_run(false, &plain);
-	take_apart();
-	set_modules(modules);
+	if (in_full) {
+		take_apart();
+		set_modules(modules);
+	}
 	put_back(modules, made.modules);
 	put_back(dict_of("sys"), made.sys_dict);
 	put_back(dict_of("builtins"), made.builtins_dict);

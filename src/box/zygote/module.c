@@ -38,8 +38,7 @@
 
 static struct {
 	struct twin twin;
-	PyObject *fork_done, *scrub, *training; /* the agent's */
-	PyObject *reseed;
+	PyObject *fork_done, *reseed, *scrub, *practice, *training; /* the agent's */
 	bool strange_hooks; /* others than the modules' that after_fork() knows */
 	int first_free_fd;
 	struct msg_broken overdue; /* sent by a signal handler */
@@ -194,6 +193,16 @@ static int scrub(void)
 	return call(zygote.scrub);
 }
 
+static struct rehearsal rehearsal_of(PyObject *program, bool in_full)
+{
+	return (struct rehearsal){
+		.source = PyBytes_AS_STRING(program),
+		.bytes = (unsigned long)PyBytes_GET_SIZE(program),
+		.scrub = scrub,
+		.in_full = in_full,
+	};
+}
+
 static int first_free_fd(void)
 {
 	int fd = sys.fcntl(0, F_DUPFD_CLOEXEC, 0);
@@ -234,11 +243,10 @@ static void answer(const struct msg *m, pid_t pid, int pidfd, const struct fault
 
 static void fork_one(struct msg *m)
 {
+	const struct rehearsal training = rehearsal_of(zygote.training, false);
 	const struct child_script script = {
 		.after_fork = after_fork,
-		.scrub = scrub,
-		.training = m->as.FORK.rehearse ? PyBytes_AS_STRING(zygote.training) : NULL,
-		.training_bytes = (unsigned long)PyBytes_GET_SIZE(zygote.training),
+		.rehearsal = m->as.FORK.rehearse ? &training : NULL,
 	};
 	struct fault f = { 0 };
 	int pidfd = -1;
@@ -276,6 +284,7 @@ static int check_version(struct fault *f)
  * then is so in what the children share. They go the same way with fewer pages of their own. */
 static int practise(struct fault *f)
 {
+	const struct rehearsal practice = rehearsal_of(zygote.practice, true);
 	int streams[3] = { -1, -1, -1 }, r = 0;
 
 	zygote.strange_hooks = has_strange_hooks();
@@ -287,8 +296,7 @@ static int practise(struct fault *f)
 		r = streams[i] = sys.fcntl(i, F_DUPFD_CLOEXEC, 3);
 	if (r < 0)
 		return fault_set(f, r, "keep the streams");
-	r = rehearse(PyBytes_AS_STRING(zygote.training),
-		(unsigned long)PyBytes_GET_SIZE(zygote.training), scrub, f);
+	r = rehearse(&practice, f);
 	for (int i = 0; i < 3; i++) {
 		int err = sys.dup3(streams[i], i, 0);
 
@@ -329,7 +337,7 @@ static int prepare(struct fault *f)
 	return box_die_with_supervisor(f);
 }
 
-/* serve(version, fork_done, reseed, scrub, training) */
+/* serve(version, fork_done, reseed, scrub, practice, training) */
 static PyObject *module_serve(PyObject *self, PyObject *args)
 {
 	static struct msg m; /* static: too large for a careful stack */
@@ -340,8 +348,8 @@ static PyObject *module_serve(PyObject *self, PyObject *args)
 
 	(void)self;
 	if (!PyArg_ParseTuple(
-		    args, "sOO!OS", &version, &zygote.fork_done, &PyTuple_Type, &zygote.reseed,
-		    &zygote.scrub, &zygote.training))
+		    args, "sOO!OSS", &version, &zygote.fork_done, &PyTuple_Type,
+		    &zygote.reseed, &zygote.scrub, &zygote.practice, &zygote.training))
 		return NULL;
 	(void)snprintf(warm.version, sizeof(warm.version), "%s", version);
 	if (prepare(&f) < 0) {
