@@ -65,8 +65,27 @@ def reseeders():
     if "random" in sys.modules: # its generator's own seed(): Random.seed() is Python around it
         found.append(_random.Random.seed.__get__(sys.modules["random"]._inst))
     if "numpy.random" in sys.modules:
-        found.append(sys.modules["numpy.random"].seed)
+        found.append(numpy_state() or sys.modules["numpy.random"].seed)
     return tuple(found)
+
+
+def numpy_state():
+    """(address, bytes) of what numpy's legacy generator draws from: its seed() runs a
+    thousand lines. None when it is not what is known here."""
+    ctypes, numpy = sys.modules.get("ctypes"), sys.modules["numpy"]
+    numpy.random.seed() # as each child's is: without the sequence that made it
+    kind, words, position, *_ = numpy.random.get_state()
+    if kind != "MT19937" or not ctypes:
+        return None
+    capsule = numpy.random.mtrand._rand._bit_generator.capsule
+    get_pointer = ctypes.PyDLL(None)["PyCapsule_GetPointer"]
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    # numpy/random/bitgen.h: a bitgen_t begins with the address of the state.
+    address = ctypes.c_void_p.from_address(get_pointer(capsule, b"BitGenerator")).value
+    expected = words.tobytes() + position.to_bytes(4, sys.byteorder)
+    if ctypes.string_at(address, len(expected)) != expected:
+        return None
+    return address, words.nbytes
 
 
 def scrub():
@@ -149,19 +168,31 @@ print("hello", [double(i) for i in range(4)], f"{double(4):3}")
 """
 
 
+# The same for what is preloaded by name; in children too, whose programs will use it.
+OF_MODULES = {
+    "numpy": b"""
+import numpy as np
+a = np.arange(100.0).reshape(10, 10)
+print((a @ np.eye(10)).sum(), np.linalg.norm(a[0]).round(3), a[:2, :2], np.zeros(3) + 1)
+""",
+}
+
+
 def main():
     glovebox = load_extension()
     with open("/run/preload.txt", "rb") as file: # bytes: no codec is looked up, and remembered
         more = [name for name in file.read().decode().split(",") if name]
     names = PRELOAD.split() + more
     without_exit_functions(preload, glovebox, names)
+    more_practice = b"".join(OF_MODULES.get(name, b"") for name in more)
     note_caches()
     import gc
     gc.collect()
     gc.freeze()
     if "threading" in sys.modules:
         sys.modules["threading"].main_thread()._native_id = CELL_MAIN_TID
-    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), scrub, PRACTICE, TRAINING)
+    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), scrub,
+                   PRACTICE + more_practice, TRAINING + more_practice)
 
 
 def without_exit_functions(function, *args):

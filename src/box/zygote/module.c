@@ -31,6 +31,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* init is 1, and whom the zygote forks into the cell is next. */
@@ -162,14 +163,38 @@ static bool has_strange_hooks(void)
 	return false;
 }
 
-/* What no two children may share. */
-static int reseed(void)
+static int fill_randomly(PyObject *address_and_bytes)
 {
-	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(zygote.reseed); i++) {
-		if (call(PyTuple_GET_ITEM(zygote.reseed, i)) < 0)
+	unsigned char *at = PyLong_AsVoidPtr(PyTuple_GetItem(address_and_bytes, 0));
+	size_t left = PyLong_AsSize_t(PyTuple_GetItem(address_and_bytes, 1));
+
+	if (PyErr_Occurred())
+		return -1;
+	while (left > 0) {
+		ssize_t n = getrandom(at, left, 0);
+
+		if (n < 0) {
+			(void)PyErr_SetFromErrno(PyExc_OSError);
 			return -1;
+		}
+		at += n;
+		left -= (size_t)n;
 	}
 	return 0;
+}
+
+/* What no two children may share: functions to call, and (address, bytes) of generators'
+ * states where a function would copy many pages. */
+static int reseed(void)
+{
+	int r = 0;
+
+	for (Py_ssize_t i = 0; r == 0 && i < PyTuple_GET_SIZE(zygote.reseed); i++) {
+		PyObject *item = PyTuple_GET_ITEM(zygote.reseed, i);
+
+		r = PyTuple_CheckExact(item) ? fill_randomly(item) : call(item);
+	}
+	return r;
 }
 
 /* In the child. The thread, and with it the owner of every lock, is where it was in memory;
