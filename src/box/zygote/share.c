@@ -18,7 +18,6 @@
 
 #define RANGES_MAX  1024
 #define MAPS_BYTES  ((size_t)1 << 20)
-#define WORTH_BYTES ((uintptr_t)128 << 10) /* less is not worth a mapping */
 #define PAGE_BYTES  4096ul
 
 static struct {
@@ -74,33 +73,51 @@ static void add(struct ranges *r, struct remap_range range)
 		r->of[r->count++] = range;
 }
 
-/* "start-end perms offset device inode   name" */
-static void look_at(struct ranges *r, const char *line)
-{
+struct mapping {
 	struct remap_range range;
 	const char *perms, *name;
+};
+
+/* "start-end perms offset device inode   name" */
+static struct mapping parse(const char *line)
+{
+	struct mapping m = { .name = "" };
 	char *end;
 
-	range.start = strtoul(line, &end, 16);
-	range.end = strtoul(end + (*end == '-'), &end, 16);
-	perms = end + (*end == ' ');
-	name = strpbrk(perms, "/[");
-	if (strncmp(perms, "rw-p", 4) != 0 || !name)
+	m.range.start = strtoul(line, &end, 16);
+	m.range.end = strtoul(end + (*end == '-'), &end, 16);
+	m.perms = end + (*end == ' ');
+	m.range.read_only = strncmp(m.perms, "rw-p", 4) != 0;
+	if (strpbrk(m.perms, "/["))
+		m.name = strpbrk(m.perms, "/[");
+	return m;
+}
+
+/* The heap; the writable data of a file; and what lies right before that in the same file:
+ * written by the dynamic linker and then made read-only. */
+static void look_at(struct ranges *r, const struct mapping *before, const struct mapping *m)
+{
+	if (m->range.read_only || (m->name[0] != '/' && strcmp(m->name, "[heap]") != 0))
 		return;
-	if (strcmp(name, "[heap]") == 0 ||
-		(name[0] == '/' && range.end - range.start >= WORTH_BYTES))
-		add(r, range);
+	if (strncmp(before->perms, "r--p", 4) == 0 && before->range.end == m->range.start &&
+		strcmp(before->name, m->name) == 0)
+		add(r, before->range);
+	add(r, m->range);
 }
 
 static int look(struct ranges *r, char *maps, struct fault *f)
 {
 	ssize_t n = io_read_text(AT_FDCWD, "/proc/self/maps", maps, MAPS_BYTES);
+	struct mapping before = { .perms = "", .name = "" }, m;
 	char *line, *rest = maps;
 
 	if (n < 0)
 		return fault_set(f, (int)n, "read /proc/self/maps");
-	while ((line = strsep(&rest, "\n")))
-		look_at(r, line);
+	while ((line = strsep(&rest, "\n"))) {
+		m = parse(line);
+		look_at(r, &before, &m);
+		before = m;
+	}
 	return 0;
 }
 
