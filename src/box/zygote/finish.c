@@ -8,14 +8,24 @@
 
 #include "box/zygote/finish.h"
 
-#include "box/zygote/plain.h"
+#include "box/zygote/remains.h"
 
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define FLUSH_FAILED_STATUS 120 /* as python3 says it */
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define LOW_FUNCTIONS (_PyRuntime.atexit.callbacks)
+#define LOW_COUNT     (_PyRuntime.atexit.ncallbacks)
+#else
+#define LOW_FUNCTIONS (_PyRuntime.exitfuncs)
+#define LOW_COUNT     (_PyRuntime.nexitfuncs)
+#endif
 
 /* What a preloaded module would do at exit, and how to tell that it has something to do. */
 struct exit_function {
@@ -34,6 +44,8 @@ static struct {
 	PyObject *builtins_dict;
 	PyObject *run_exit_functions, *collect;
 	PyObject *flush_word, *closed_word;
+	int low_exit_functions;       /* of Py_AtExit() */
+	unsigned long long libraries; /* that were ever loaded */
 } made = {
 	.threading = { "threading", "_shutdown", "_threading_atexits" },
 	.logging = { "logging", "shutdown", "_handlerList" },
@@ -79,8 +91,26 @@ static void note(struct exit_function *e)
 	e->length = length(e->module, e->grows_word);
 }
 
+/* The dynamic linker's count comes with the first library that it lists. */
+static int take_count(struct dl_phdr_info *info, size_t size, void *ret)
+{
+	(void)size;
+	*(unsigned long long *)ret = info->dlpi_adds;
+	return 1;
+}
+
+static unsigned long long libraries(void)
+{
+	unsigned long long count = 0;
+
+	(void)dl_iterate_phdr(take_count, &count);
+	return count;
+}
+
 int finish_init(void)
 {
+	made.low_exit_functions = LOW_COUNT;
+	made.libraries = libraries();
 	note(&made.threading);
 	note(&made.logging);
 	made.flush_word = PyUnicode_InternFromString("flush");
@@ -340,14 +370,32 @@ static PyObject *names_that_differ(PyObject *dict, PyObject *was)
 	return list;
 }
 
-/* What the run put into sys (becomes None) or builtins (is as it was, or is not). */
-static void drop_additions(PyObject *dict, PyObject *was, bool restore)
+enum drop {
+	DROP_PRIVATE, /* to None: names with one underscore, which come first */
+	DROP_KNOWN,   /* names that there were: before the streams in the dictionary's order */
+	DROP_ALL,
+	RESTORE_ALL, /* to what was there */
+};
+
+static bool is_private(PyObject *name)
+{
+	const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+
+	return text && text[0] == '_' && text[1] != '_';
+}
+
+/* What the run put into sys or builtins. */
+static void drop_additions(PyObject *dict, PyObject *was, enum drop how)
 {
 	PyObject *names = names_that_differ(dict, was);
 
 	for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
 		PyObject *name = PyList_GET_ITEM(names, i);
-		PyObject *first = restore ? PyDict_GetItem(was, name) : Py_None;
+		PyObject *first = how == RESTORE_ALL ? PyDict_GetItem(was, name) : Py_None;
+
+		if ((how == DROP_PRIVATE && !is_private(name)) ||
+			(how == DROP_KNOWN && !PyDict_GetItem(was, name)))
+			continue;
 
 		if ((first ? PyDict_SetItem(dict, name, first) : PyDict_DelItem(dict, name)) < 0)
 			PyErr_Clear();
@@ -360,6 +408,33 @@ static PyObject *dict_of(const char *name)
 	return PyModule_GetDict(PyDict_GetItemString(made.modules, name));
 }
 
+/* Beside the modules that were hidden. */
+static bool has_additions(PyObject *dict, PyObject *was)
+{
+	PyObject *names = names_that_differ(dict, was);
+	bool r = false;
+
+	for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
+		PyObject *name = PyList_GET_ITEM(names, i);
+
+		r |= PyDict_GetItem(dict, name) != Py_None &&
+		     PyUnicode_CompareWithASCIIString(name, "modules") != 0;
+	}
+	Py_XDECREF(names);
+	return r;
+}
+
+/* Also when the program has switched the collector off; its callbacks do not hear of it. */
+static void collect_unseen(void)
+{
+	struct _gc_runtime_state *gc = &PyThreadState_Get()->interp->gc;
+	PyObject *callbacks = gc->callbacks;
+
+	gc->callbacks = NULL;
+	call(made.collect);
+	gc->callbacks = callbacks;
+}
+
 static void take_apart(void)
 {
 	PyObject *modules = PyImport_GetModuleDict(), *sys_dict = dict_of("sys"), *left;
@@ -367,15 +442,21 @@ static void take_apart(void)
 	take_special(sys_dict);
 	left = drop_modules(modules);
 	hide_modules(sys_dict);
-	drop_additions(dict_of("builtins"), made.builtins_dict, true);
-	call(made.collect); /* also when the program has switched the collector off */
+	drop_additions(dict_of("builtins"), made.builtins_dict, RESTORE_ALL);
+	collect_unseen();
 	clear_modules(left);
+	/* What lives still hangs on a module of the zygote's: if not on sys, whose turn is
+	 * later, or on a thread. */
+	if (!has_threads() && !has_additions(sys_dict, made.sys_dict))
+		remains_finalize();
+	drop_additions(sys_dict, made.sys_dict, DROP_PRIVATE);
+	drop_additions(sys_dict, made.sys_dict, DROP_KNOWN);
 	/* Their end would flush them. From here on finalizers print to nowhere. */
 	(void)flush_streams();
 	set_none(sys_dict, "stdin");
 	set_none(sys_dict, "stdout");
 	set_none(sys_dict, "stderr");
-	drop_additions(sys_dict, made.sys_dict, false);
+	drop_additions(sys_dict, made.sys_dict, DROP_ALL);
 	Py_XDECREF(left);
 }
 
@@ -400,7 +481,7 @@ static int end_run(bool for_good, bool *ret_plain)
 	if (for_good)
 		set_finalizing();
 	failed = flush_streams();
-	*ret_plain = !has_threads() && plain_end();
+	*ret_plain = !has_threads() && remains_are_plain();
 	if (!*ret_plain)
 		(void)PyGC_Collect();
 	return failed;
@@ -411,7 +492,7 @@ static void put_back(PyObject *dict, PyObject *was)
 {
 	PyObject *names = names_that_differ(was, dict);
 
-	drop_additions(dict, was, true);
+	drop_additions(dict, was, RESTORE_ALL);
 	for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
 		PyObject *name = PyList_GET_ITEM(names, i);
 
@@ -440,6 +521,25 @@ void finish_rehearse(bool in_full)
 	put_back(dict_of("builtins"), made.builtins_dict);
 }
 
+/* What modules in C want to be called when the interpreter is gone: those that came with
+ * the run. */
+static void call_low_exit_functions(void)
+{
+	while (LOW_COUNT > made.low_exit_functions)
+		LOW_FUNCTIONS[--LOW_COUNT]();
+}
+
+/* A library that the run has loaded may have left something to the C library's exit(), which
+ * then calls those of the zygote's libraries too. These alone have nothing that could be
+ * noticed, and many pages to take apart. */
+static _Noreturn void leave(int status)
+{
+	if (libraries() != made.libraries)
+		exit(status);
+	(void)fflush(NULL); /* what extension modules print */
+	_exit(status);
+}
+
 _Noreturn void finish(struct program_end end)
 {
 	bool plain;
@@ -450,11 +550,11 @@ _Noreturn void finish(struct program_end end)
 	failed = end_run(true, &plain);
 	if (!plain)
 		take_apart();
+	call_low_exit_functions();
 	if (end.interrupted) {
 		(void)signal(SIGINT, SIG_DFL);
 		(void)kill(getpid(), SIGINT);
 		end.status = 128 + SIGINT; /* it is blocked */
 	}
-	(void)fflush(NULL); /* what extension modules print */
-	_exit(failed ? FLUSH_FAILED_STATUS : end.status);
+	leave(failed ? FLUSH_FAILED_STATUS : end.status);
 }

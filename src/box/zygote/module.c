@@ -15,10 +15,10 @@
 #include "box/zygote/begin.h"
 #include "box/zygote/child.h"
 #include "box/zygote/finish.h"
-#include "box/zygote/plain.h"
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
 #include "box/zygote/rehearse.h"
+#include "box/zygote/remains.h"
 #include "box/zygote/settle.h"
 #include "box/zygote/share.h"
 #include "kernel/sys.h"
@@ -345,7 +345,7 @@ static int prepare(struct fault *f)
 	r = child_init();
 	if (r < 0)
 		return fault_set(f, r, "signals");
-	if (program_init() < 0 || finish_init() < 0 || plain_init() < 0)
+	if (program_init() < 0 || finish_init() < 0 || remains_init() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
 	r = practise(f);

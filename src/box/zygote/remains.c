@@ -3,13 +3,13 @@
 #include <internal/pycore_gc.h>
 #include <internal/pycore_interp.h>
 
-#include "box/zygote/plain.h"
+#include "box/zygote/remains.h"
 
 #define FEW_OBJECTS 4096 /* of more, looking at all would cost more than it saves */
 
 static PyTypeObject *loader_type; /* of "__main__" */
 
-int plain_init(void)
+int remains_init(void)
 {
 	PyObject *module = PyImport_ImportModule("_frozen_importlib_external");
 	PyObject *type = module ? PyObject_GetAttrString(module, "SourceFileLoader") : NULL;
@@ -70,7 +70,7 @@ static bool is_plain(PyObject *object)
 }
 
 /* What runs code when it dies is known to the collector itself, or is held by what is. */
-bool plain_end(void)
+bool remains_are_plain(void)
 {
 	struct _gc_runtime_state *gc = &PyThreadState_Get()->interp->gc;
 	int count = 0;
@@ -86,4 +86,36 @@ bool plain_end(void)
 		}
 	}
 	return true;
+}
+
+/* Those that have a finalizer: the list holds on to them. */
+static PyObject *with_finalizers(void)
+{
+	struct _gc_runtime_state *gc = &PyThreadState_Get()->interp->gc;
+	PyObject *list = PyList_New(0);
+
+	for (int i = 0; list && i < NUM_GENERATIONS; i++) {
+		PyGC_Head *head = &gc->generations[i].head;
+
+		for (PyGC_Head *g = _PyGCHead_NEXT(head); g != head; g = _PyGCHead_NEXT(g)) {
+			PyObject *object = (PyObject *)(g + 1);
+
+			if (Py_TYPE(object)->tp_finalize && !_PyGCHead_FINALIZED(g) &&
+				PyList_Append(list, object) < 0)
+				PyErr_Clear();
+		}
+	}
+	return list;
+}
+
+void remains_finalize(void)
+{
+	int was_enabled = PyGC_Disable(); /* nothing may move between the lists meanwhile */
+	PyObject *list = with_finalizers();
+
+	for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++)
+		PyObject_CallFinalizer(PyList_GET_ITEM(list, i));
+	Py_XDECREF(list);
+	if (was_enabled)
+		(void)PyGC_Enable();
 }
