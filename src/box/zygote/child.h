@@ -14,7 +14,7 @@ int child_init(void);
 /* The agent's part, in the interpreter; the functions return 0, or -1 with an exception
  * set. */
 struct child_script {
-	int (*after_fork)(void); /* what it must not share */
+	int (*after_fork)(void);           /* what it must not share */
 	const struct rehearsal *rehearsal; /* NULL: none */
 };
 

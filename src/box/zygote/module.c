@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/fault.h"
 #include "box/box.h"
+#include "box/zygote/apart.h"
 #include "box/zygote/begin.h"
 #include "box/zygote/child.h"
 #include "box/zygote/finish.h"
@@ -21,6 +22,7 @@
 #include "box/zygote/remains.h"
 #include "box/zygote/settle.h"
 #include "box/zygote/share.h"
+#include "box/zygote/streams.h"
 #include "kernel/sys.h"
 #include "kernel/twin.h"
 
@@ -345,7 +347,8 @@ static int prepare(struct fault *f)
 	r = child_init();
 	if (r < 0)
 		return fault_set(f, r, "signals");
-	if (program_init() < 0 || finish_init() < 0 || remains_init() < 0)
+	if (program_init() < 0 || streams_init() < 0 || remains_init() < 0 || finish_init() < 0 ||
+		apart_init() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
 	r = practise(f);
@@ -372,8 +375,7 @@ static PyObject *module_serve(PyObject *self, PyObject *args)
 	int r;
 
 	(void)self;
-	if (!PyArg_ParseTuple(
-		    args, "sOO!OSS", &version, &zygote.fork_done, &PyTuple_Type,
+	if (!PyArg_ParseTuple(args, "sOO!OSS", &version, &zygote.fork_done, &PyTuple_Type,
 		    &zygote.reseed, &zygote.scrub, &zygote.practice, &zygote.training))
 		return NULL;
 	(void)snprintf(warm.version, sizeof(warm.version), "%s", version);

@@ -31,10 +31,10 @@ static bool is_value(const PyTypeObject *t)
 /* Types whose objects run nothing when they die, but for what they hold. */
 static bool is_holder(const PyTypeObject *t)
 {
-	return t == &PyDict_Type || t == &PyList_Type || t == &PyTuple_Type ||
-	       t == &PySet_Type || t == &PyFrozenSet_Type || t == &PyFunction_Type ||
-	       t == &PyCell_Type || t == &PyModule_Type || t == &PyMethod_Type ||
-	       t == &PyCFunction_Type || t == &PySlice_Type || t == loader_type;
+	return t == &PyDict_Type || t == &PyList_Type || t == &PyTuple_Type || t == &PySet_Type ||
+	       t == &PyFrozenSet_Type || t == &PyFunction_Type || t == &PyCell_Type ||
+	       t == &PyModule_Type || t == &PyMethod_Type || t == &PyCFunction_Type ||
+	       t == &PySlice_Type || t == loader_type;
 }
 
 static bool is_static_type(PyObject *object)
@@ -118,4 +118,12 @@ void remains_finalize(void)
 	Py_XDECREF(list);
 	if (was_enabled)
 		(void)PyGC_Enable();
+}
+
+bool remains_have_threads(void)
+{
+	PyThreadState *now = PyThreadState_Get();
+	PyThreadState *first = PyInterpreterState_ThreadHead(now->interp);
+
+	return first != now || PyThreadState_Next(first);
 }

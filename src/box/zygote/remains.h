@@ -21,3 +21,6 @@ bool remains_are_plain(void);
 /* Call the finalizers of what still lives after the run's modules are gone: it hangs on
  * something of the zygote's, which is not taken apart. */
 void remains_finalize(void);
+
+/* Does a thread of Python's live beside this one? */
+bool remains_have_threads(void);

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define RANGES_MAX  1024
-#define MAPS_BYTES  ((size_t)1 << 20)
-#define PAGE_BYTES  4096ul
+#define RANGES_MAX 1024
+#define MAPS_BYTES ((size_t)1 << 20)
+#define PAGE_BYTES 4096ul
 
 static struct {
 	PyObjectArenaAllocator original;
