@@ -439,7 +439,7 @@ a=A(); a.me=a
 print('end')""", {}),
     "lowatexit": (r"""import ctypes
 libc=ctypes.CDLL(None)
-libc.atexit(ctypes.cast(libc.abort,ctypes.c_void_p))
+libc.__cxa_atexit(ctypes.cast(libc.abort,ctypes.c_void_p),None,None)
 print('end')""", {}),
     "pyatexit": (r"""import ctypes
 ctypes.pythonapi.Py_AtExit(ctypes.cast(ctypes.CDLL(None).abort,ctypes.c_void_p))
