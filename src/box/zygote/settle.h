@@ -10,5 +10,12 @@
  */
 #pragma once
 
+#include "kernel/remap.h"
+
 /* After the last import, before the memory is shared (share.h). */
 void settle_memory(void);
+
+#define SETTLE_ARENAS_MAX 64
+
+/* Parts of the interpreter's arenas that were seen by this; those that were not are empty. */
+const struct remap_range *settle_arenas(void);

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "box/zygote/settle.h"
 #include "box/zygote/steps.h"
 #include "kernel/remap.h"
 #include "kernel/sys.h"
@@ -78,6 +79,34 @@ struct mapping {
 	const char *perms, *name;
 };
 
+static const struct remap_range *noted_arena_of(uintptr_t address)
+{
+	for (unsigned i = 0; i < noted.arena_count; i++) {
+		if (address >= noted.arenas[i].start && address < noted.arenas[i].end)
+			return &noted.arenas[i];
+	}
+	return NULL;
+}
+
+/* Those from before share_begin(), by what settle_memory() has seen. It knows the insides of
+ * the interpreter's allocator: it is believed as far as what it says of the noted ones holds. */
+static void add_early_arenas(struct ranges *r)
+{
+	const struct remap_range *seen = settle_arenas(), *same;
+	unsigned proven = 0;
+
+	for (unsigned i = 0; i < SETTLE_ARENAS_MAX; i++) {
+		same = seen[i].end > 0 ? noted_arena_of(seen[i].start) : NULL;
+		if (same && seen[i].end > same->end)
+			return;
+		proven += same != NULL;
+	}
+	for (unsigned i = 0; proven > 0 && i < SETTLE_ARENAS_MAX; i++) {
+		if (seen[i].end > 0 && !noted_arena_of(seen[i].start))
+			add(r, seen[i]);
+	}
+}
+
 /* "start-end perms offset device inode   name" */
 static struct mapping parse(const char *line)
 {
@@ -131,6 +160,7 @@ static int share(struct ranges *r, char *maps, struct fault *f)
 		return fault_set(f, fd, "a file for the zygote's memory");
 	for (unsigned i = 0; i < noted.arena_count; i++)
 		add(r, noted.arenas[i]);
+	add_early_arenas(r);
 	err = look(r, maps, f);
 	return err < 0 ? err : remap_onto_file(fd, r->of, r->count, f);
 }
