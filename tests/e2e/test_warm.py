@@ -46,6 +46,7 @@ def servers():
         if way not in made:
             made[way] = Server(*FLAGS_OF[way], "--output-bytes", "16M")
             made[way].start()
+            fill(made[way])  # until there is a zygote, programs start cold everywhere
         return made[way]
 
     yield get
