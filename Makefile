@@ -46,7 +46,7 @@ run: build ## build, then serve on 127.0.0.1:8000 in the foreground (ARGS="…" 
 	@exec build/glovebox serve $(ARGS)
 
 test: build-tests ## everything a user needs: unit, gates, e2e and escape tests (root)
-	@tools/run-tests unit root gates e2e escape warm
+	@tools/run-tests unit root gates e2e escape cold
 
 check: build-tests ## fast, no root: unit tests and gates
 	@tools/run-tests unit gates
