@@ -7,7 +7,7 @@ comma  := ,
 .DEFAULT_GOAL := help
 .PHONY: help build run test check check-asan check-clang check-escape check-e2e bench install \
 	uninstall clean format hooks spec compdb setup setup-test build-tests check-deep \
-	check-vm check-vm-all setup-deep
+	check-vm check-vm-all setup-deep soak
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | column -t -s@
@@ -68,6 +68,9 @@ check-clang: setup-test build-clang/build.ninja ## build with clang; unit tests
 bench: build ## measure beside bare Python and the sandboxes found here, 5 minutes (root; ARGS=--quick: 20 s)
 	@ninja -C build --quiet tests/bench/bench-client
 	@tests/bench/bench $(ARGS)
+
+soak: build ## 100,000 runs in a row: right, as fast at the end, nothing grows; some 20 minutes (root; ARGS=--runs N)
+	@tools/soak $(ARGS)
 
 check-vm: setup-deep build/build.ninja ## what depends on cgroup v2, in an emulated guest (root)
 	@tests/vm/check
