@@ -279,7 +279,8 @@ static void an_end_that_closes_with_a_packet_unread_resets_the_other(void **stat
 	(void)state;
 	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), 0);
 	drop_fd(&supervisor);
-	assert_int_equal(channel_recv(client, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule), -ECONNRESET);
+	assert_int_equal(
+		channel_recv(client, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule), -ECONNRESET);
 	assert_int_equal(channel_recv(client, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule), 0);
 }
 
