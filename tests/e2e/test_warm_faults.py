@@ -125,7 +125,9 @@ def test_a_zygote_whose_children_cannot_rehearse_serves_all_the_same(serve):
 MODULES = {
     "gbx_throws": "raise RuntimeError('not today')",
     "gbx_starts_a_thread": "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
-    "gbx_has_a_child": "import os\nif os.fork() == 0:\n    os.read(os.pipe()[0], 1)",
+    # It ends with its parent.
+    "gbx_has_a_child": "import os\nr, w = os.pipe()\nif os.fork() == 0:\n    os.close(w)\n    os.read(r, 1)\n"
+                       "    os._exit(0)",
     "gbx_ends_it": "import os\nos._exit(0)",
     "gbx_hangs": "import time\ntime.sleep(3600)",
 }

@@ -241,7 +241,10 @@ class Server:
             last.append(self.held())
             return not self.programs() and len(last) >= 5 and last[-5:] == [last[-1]] * 5
 
-        wait_for("the server to come to rest", still)
+        try:
+            wait_for("the server to come to rest", still)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; {self.health()}; {last[-3:]}; {self.log()[-2000:]}") from None
         return last[-1]
 
     def settles_to(self, before):
