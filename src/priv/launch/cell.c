@@ -650,8 +650,12 @@ bool cell_end_main(
 
 bool cell_is_empty(struct cell *c)
 {
+	/* Read in any case: that is what makes its event, which comes before main can be
+	 * reaped, come only once. */
+	bool populated = c->leaf.name[0] != '\0' && cgroup_populated(&c->leaf) != 0;
+
 	(void)cell_reap_main(c);
-	return c->main.pid == 0 && (c->leaf.name[0] == '\0' || cgroup_populated(&c->leaf) == 0);
+	return c->main.pid == 0 && !populated;
 }
 
 static uint64_t less(uint64_t a, uint64_t b)
