@@ -54,6 +54,8 @@
 		"forks after which a warm interpreter is replaced")                                        \
 	X("zygote-max-age",    zygote_max_age_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,         \
 		"age at which a warm interpreter is replaced")                                             \
+	X("always-rehearse",   always_rehearse, BOOL,      "false", 0, 1,                                  \
+		"prepare ready cells in full also while requests wait; default: less then, which is faster") \
 	X("max-queue",         max_queue,       COUNT,     "64", 0, 4096,                                  \
 		"requests that may wait for a run to end; one more is answered 503")                       \
 	X("timeout",           def.timeout_us,  DURATION,  "3s", LIMIT_TIMEOUT_MIN_US, LIMIT_TIMEOUT_MAX_US,  \
@@ -135,6 +137,7 @@ struct settings {
 	char preload[SETTING_TEXT_MAX]; /* is_modules() */
 	uint32_t zygote_max_forks;
 	uint32_t cage_runs;
+	uint32_t always_rehearse;
 	uint64_t cell_max_age_us, zygote_max_age_us;
 	struct run_limits def, max;
 	uint64_t output_bytes, body_bytes, code_bytes;

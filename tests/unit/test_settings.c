@@ -86,6 +86,7 @@ static void every_number_has_a_range(void **state)
 	REFUSE("cold", s.cold = 2);
 	REFUSE("zygote-max-forks", s.zygote_max_forks = 0);
 	REFUSE("zygote-max-age", s.zygote_max_age_us = 0);
+	REFUSE("always-rehearse", s.always_rehearse = 2);
 	REFUSE("timeout", s.def.timeout_us = 0);
 	REFUSE("memory", s.def.memory_bytes = LIMIT_MEMORY_MIN_BYTES - 1);
 	REFUSE("cpu", s.def.cpu_milli = LIMIT_CPU_MIN_MILLI - 1);

@@ -595,6 +595,12 @@ static unsigned ending_cages(const struct pool *p, uint64_t now)
 	return n;
 }
 
+/* A queue is served faster by cells that are prepared less. */
+static bool prepares_in_full(const struct pool *p, unsigned waiting)
+{
+	return waiting == 0 || p->settings->always_rehearse;
+}
+
 static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint64_t now)
 {
 	unsigned coming = count(p, is_coming) + ending_cages(p, now);
@@ -602,8 +608,7 @@ static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint6
 	unsigned building = count(p, is_building), most = 2 * p->settings->max_builds;
 	unsigned target = p->settings->pool_size;
 
-	/* A queue is served faster by cells that are prepared less. */
-	p->rehearse = waiting == 0;
+	p->rehearse = prepares_in_full(p, waiting);
 	while (coming < waiting && coming < p->settings->max_builds && building < most &&
 		(p->failures == 0 || now >= p->refill_ns)) {
 		begin(p);
