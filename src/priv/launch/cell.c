@@ -581,6 +581,15 @@ int cell_start(struct cell *c, const struct cell_factory *factory, const struct 
 	return 0;
 }
 
+void cell_evict(struct cell *c)
+{
+	CHECK(c->state == CELL_READY);
+	enter_state(c, CELL_DYING);
+	c->killed_ns = clock_ns();
+	(void)cgroup_kill(&c->leaf);
+	drop_fd(&c->main_channel);
+}
+
 void cell_kill(struct cell *c)
 {
 	if (c->state == CELL_GONE || c->state == CELL_NONE)
@@ -732,8 +741,8 @@ static bool leave_leaf(struct cell *c, const struct cell_factory *factory)
 bool cell_vacate(struct cell *c, const struct cell_factory *factory)
 {
 	CHECK(c->state == CELL_DYING);
-	if (c->doomed || c->runs == 0 || c->runs >= factory->runs_max || cell_is_ruin(c) ||
-		!scratch_is_small(c) || !is_as_made(c, factory))
+	if (c->doomed || c->runs >= factory->runs_max || cell_is_ruin(c) || !scratch_is_small(c) ||
+		!is_as_made(c, factory))
 		return false;
 	if (!leave_leaf(c, factory))
 		return false;

@@ -81,6 +81,7 @@ struct cell {
 	int scratch_fd[VIEW_SCRATCH]; /* the writable mounts, to fit them to a request */
 	bool warm;                    /* main was, or is being, forked from a zygote */
 	uint64_t generation;          /* of that zygote */
+	bool rehearsed;               /* and it prepares in full */
 	uint64_t created_ns, killed_ns;
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
@@ -131,6 +132,9 @@ int cell_unforked(struct cell *c, const struct cell_factory *factory) __attribut
  * -ENOMEM: the limit is below what the cell itself uses. */
 int cell_start(struct cell *c, const struct cell_factory *factory, const struct run_limits *limits,
 	uint64_t code_bytes, const int *fds, struct fault *f) __attribute__((nonnull));
+
+/* End the process that is parked in a READY cell, and spare the cage. */
+void cell_evict(struct cell *c) __attribute__((nonnull));
 
 /* Kill everything of the program. Any state but GONE; a second time is harmless. */
 void cell_kill(struct cell *c) __attribute__((nonnull));

@@ -28,6 +28,7 @@
 #define FORK_LATE_NS       (150 * NS_PER_MS) /* somebody waits: start it cold instead */
 #define ENDING_LATE_NS     (20 * NS_PER_MS)  /* its memory is not given back in this: do not wait */
 #define STRANGERS_NS       (100 * NS_PER_MS)
+#define QUIET_NS           (20 * NS_PER_MS) /* several times what making a cell takes */
 
 static bool is_building(const struct cell *c)
 {
@@ -266,6 +267,7 @@ static int fork_main(void *ctx, struct cell *c, int channel_fd)
 	struct pool *p = ctx;
 
 	c->generation = p->zygote.generation;
+	c->rehearsed = p->rehearse;
 	return zygote_fork(&p->zygote, c, channel_fd, p->rehearse);
 }
 
@@ -506,6 +508,12 @@ static void tick_zygotes(struct pool *p, uint64_t now)
 
 /* ---- The clock ---- */
 
+/* Nobody has wanted anything for a while. */
+static bool is_quiet(const struct pool *p, uint64_t now)
+{
+	return now - p->busy_ns >= QUIET_NS;
+}
+
 static bool is_stale(const struct pool *p, const struct cell *c, uint64_t now)
 {
 	if (now - c->created_ns >= p->settings->cell_max_age_us * NS_PER_US)
@@ -534,6 +542,39 @@ static unsigned ready_cells(const struct pool *p, bool fresh, uint64_t now)
 		n += c->state == CELL_READY && !p->taken[i] && !(fresh && is_stale(p, c, now));
 	}
 	return n;
+}
+
+/* Made in a hurry: it would serve better if it had been prepared in full. */
+static bool is_hurried(const struct pool *p, const struct cell *c)
+{
+	return c->state == CELL_READY && !p->taken[slot_of(p, c)] && c->warm && !c->rehearsed;
+}
+
+static bool has_hurried(const struct pool *p)
+{
+	for (unsigned i = 0; i < p->high; i++) {
+		if (is_hurried(p, &p->cells[i]))
+			return true;
+	}
+	return false;
+}
+
+/* One at a time, while nobody wants anything: its cage is kept for the one that comes. */
+static void replace_hurried(struct pool *p, uint64_t now)
+{
+	if (!is_quiet(p, now) || pool_ready(p) < p->settings->pool_size)
+		return;
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (!is_hurried(p, c))
+			continue;
+		pool_unwatch(p, c->main_channel);
+		cell_evict(c);
+		pool_watch(p, c, c->main.pidfd, EPOLLIN);
+		pool_watch(p, c, c->leaf.events_fd, EPOLLPRI);
+		return;
+	}
 }
 
 static void end_old_cages(struct pool *p)
@@ -595,10 +636,13 @@ static unsigned ending_cages(const struct pool *p, uint64_t now)
 	return n;
 }
 
-/* A queue is served faster by cells that are prepared less. */
-static bool prepares_in_full(const struct pool *p, unsigned waiting)
+/* A queue, and a pool that is drained faster than it fills, are served better by cells that
+ * are prepared less. */
+static bool prepares_in_full(const struct pool *p, unsigned waiting, unsigned ready, uint64_t now)
 {
-	return waiting == 0 || p->settings->always_rehearse;
+	if (p->settings->always_rehearse)
+		return true;
+	return waiting == 0 && (2 * ready >= p->settings->pool_size || is_quiet(p, now));
 }
 
 static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint64_t now)
@@ -608,7 +652,7 @@ static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint6
 	unsigned building = count(p, is_building), most = 2 * p->settings->max_builds;
 	unsigned target = p->settings->pool_size;
 
-	p->rehearse = prepares_in_full(p, waiting);
+	p->rehearse = prepares_in_full(p, waiting, ready, now);
 	while (coming < waiting && coming < p->settings->max_builds && building < most &&
 		(p->failures == 0 || now >= p->refill_ns)) {
 		begin(p);
@@ -708,11 +752,14 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	uint64_t now = clock_ns(), next;
 
 	p->waiting = waiting;
+	if (waiting + running > 0)
+		p->busy_ns = now;
 	reap_strays(p);
 	reap_strangers(p, now);
 	tick_zygotes(p, now);
 	next = tick_dying(p, now);
 	replace_stale(p, now);
+	replace_hurried(p, now);
 	end_old_cages(p);
 	give_up_late(p, waiting, now);
 	if (!p->closing)
@@ -723,6 +770,8 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 		next = earlier(next, now + REMOVE_RETRY_NS);
 	if (pool_ready(p) < p->settings->pool_size || waiting > 0)
 		next = earlier(next, p->refill_ns > now ? p->refill_ns : now + NS_PER_S);
+	if (has_hurried(p))
+		next = earlier(next, p->busy_ns + QUIET_NS > now ? p->busy_ns + QUIET_NS : next);
 	/* Ages are looked at once a second: they are minutes. */
 	return earlier(next, now + NS_PER_S);
 }

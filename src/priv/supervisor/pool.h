@@ -27,6 +27,7 @@ struct pool {
 	struct cell_factory *factory;
 	bool closing;          /* nothing is made any more */
 	unsigned waiting;      /* runs without a cell, at the last tick */
+	uint64_t busy_ns;      /* when a run last wanted or had a cell */
 	bool warm;             /* zygotes are wanted */
 	bool rehearse;         /* forks asked for now prepare in full */
 	struct zygote zygote;  /* the one that forks */
