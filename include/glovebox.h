@@ -132,7 +132,7 @@ struct gbx_result {
 	int signal;           /* that ended the program by itself; else 0 */
 	uint64_t wall_us;     /* from the program's release to the death of its main process */
 	uint64_t setup_us;    /* from the request to the release */
-	uint64_t teardown_us; /* from that death to an empty cell */
+	uint64_t teardown_us; /* from that end until nothing can execute */
 	uint64_t cpu_us, user_us, system_us;
 	uint64_t throttled_us; /* time that the CPU limit held it back */
 	uint64_t memory_peak_bytes;

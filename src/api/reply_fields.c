@@ -38,7 +38,8 @@ const struct reply_field reply_fields[] = {
 		"What the caller should know although the run went on: unknown fields, dropped "
 		"output, refused processes.", "[]", 0 },
 
-	{ REPLY_USAGE, REPLY_NUMBER, "cpu_ms", "CPU time of the whole run, in milliseconds.",
+	{ REPLY_USAGE, REPLY_NUMBER, "cpu_ms", "CPU time of the whole run, in milliseconds; the kernel's giving back its memory is part "
+		"of it only where the end was not known before.",
 		"15.2", 0 },
 	{ REPLY_USAGE, REPLY_NUMBER, "user_ms", "The part of it in user mode.", "11.1", 0 },
 	{ REPLY_USAGE, REPLY_NUMBER, "system_ms", "The part of it in the kernel.", "4.1", 0 },
@@ -59,7 +60,7 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_USAGE, REPLY_NUMBER, "setup_ms",
 		"Making the cage, before the program was released.", "6.3", 0 },
 	{ REPLY_USAGE, REPLY_NUMBER, "teardown_ms",
-		"From the death of the main process to the empty cage.", "0.4", 0 },
+		"From the end of the main process to the end of all the others.", "0.4", 0 },
 
 	{ REPLY_STREAM, REPLY_INTEGER, "bytes", "Bytes that the program wrote.", "3", 0 },
 	{ REPLY_STREAM, REPLY_INTEGER, "kept", "Bytes in the string.", "3", 0 },

@@ -103,32 +103,95 @@ int cgroup_create(const struct cgroup_tree *t, const char *name, const struct cg
 	return 0;
 }
 
+static int limit_memory(
+	const struct cgroup_tree *t, struct cgroup *cg, uint64_t bytes, struct fault *f)
+{
+	int fd = leaf_fd(t, cg, CGROUP_MEMORY), r;
+
+	if (fd < 0 || cg->in_force.memory_bytes == bytes)
+		return 0;
+	cg->in_force.memory_bytes = 0;
+	r = cgroup_ops_of(t, CGROUP_MEMORY)->limit_memory(fd, bytes, t->swap_accounting, f);
+	if (r == 0)
+		cg->in_force.memory_bytes = bytes;
+	return r;
+}
+
+static int limit_cpu(
+	const struct cgroup_tree *t, struct cgroup *cg, uint32_t milli, struct fault *f)
+{
+	int fd = leaf_fd(t, cg, CGROUP_CPU), r;
+
+	if (fd < 0 || cg->in_force.cpu_milli == milli)
+		return 0;
+	cg->in_force.cpu_milli = 0;
+	r = cgroup_ops_of(t, CGROUP_CPU)->limit_cpu(fd, milli, f);
+	if (r == 0)
+		cg->in_force.cpu_milli = milli;
+	return r;
+}
+
+static int limit_pids(
+	const struct cgroup_tree *t, struct cgroup *cg, uint32_t pids, struct fault *f)
+{
+	int fd = leaf_fd(t, cg, CGROUP_PIDS), r;
+
+	if (fd < 0 || cg->in_force.pids == pids)
+		return 0;
+	cg->in_force.pids = 0;
+	r = cgroup_write_u64(fd, "pids.max", pids);
+	if (r < 0)
+		return fault_set(f, r, "write pids.max");
+	cg->in_force.pids = pids;
+	return 0;
+}
+
 int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
 	const struct cgroup_limits *lim, struct fault *f)
 {
-	int fd, r;
-
 	/* Memory first: it is the one that can refuse a leaf that is in use. */
-	fd = leaf_fd(t, cg, CGROUP_MEMORY);
-	if (fd >= 0) {
-		r = cgroup_ops_of(t, CGROUP_MEMORY)
-			    ->limit_memory(fd, lim->memory_bytes, t->swap_accounting, f);
-		if (r < 0)
-			return r;
-	}
-	fd = leaf_fd(t, cg, CGROUP_CPU);
-	if (fd >= 0) {
-		r = cgroup_ops_of(t, CGROUP_CPU)->limit_cpu(fd, lim->cpu_milli, f);
-		if (r < 0)
-			return r;
-	}
-	fd = leaf_fd(t, cg, CGROUP_PIDS);
-	if (fd >= 0) {
-		r = cgroup_write_u64(fd, "pids.max", lim->pids);
-		if (r < 0)
-			return fault_set(f, r, "write pids.max");
-	}
-	return 0;
+	int r = limit_memory(t, cg, lim->memory_bytes, f);
+
+	if (r == 0)
+		r = limit_cpu(t, cg, lim->cpu_milli, f);
+	return r == 0 ? limit_pids(t, cg, lim->pids, f) : r;
+}
+
+void cgroup_refill_cpu(struct cgroup *cg)
+{
+	cg->in_force.cpu_milli = 0;
+}
+
+/* v1's peak of tasks cannot begin anew, but its group costs little to make. */
+static int renew_pids(const struct cgroup_tree *t, struct cgroup *cg, struct fault *f)
+{
+	int of = t->of[CGROUP_PIDS], r;
+
+	if (of < 0 || !cgroup_has(cg->fd[of], "pids.peak"))
+		return 0;
+	r = sys.unlinkat(t->h[of].dir_fd, cg->name, AT_REMOVEDIR);
+	if (r < 0)
+		return fault_set(f, r, "remove in v1 hierarchy %s", t->h[of].mount);
+	drop_fd(&cg->fd[of]);
+	cg->in_force.pids = 0;
+	return make_dir(&t->h[of], cg->name, &cg->fd[of], f);
+}
+
+int cgroup_renew(
+	const struct cgroup_tree *t, struct cgroup *cg, uint64_t memory_left, struct fault *f)
+{
+	/* Those whose peaks are reported: they must be v1's, and each in a hierarchy of its own. */
+	if (t->of[CGROUP_MEMORY] <= 0 || t->of[CGROUP_PIDS] <= 0 ||
+		t->of[CGROUP_MEMORY] == t->of[CGROUP_PIDS])
+		return fault_set(f, -EOPNOTSUPP, "cgroup %s", cg->name);
+	if (cgroup_memory_bytes(t, cg) > memory_left)
+		return fault_set(f, -EBUSY, "cgroup %s holds memory", cg->name);
+	/* Whoever asks cgroup_oom_happened() means since the beginning. */
+	if (cgroup_oom_happened(t, cg))
+		return fault_set(f, -EBUSY, "cgroup %s has seen a kill", cg->name);
+	cg->sampled_peak = 0;
+	cgroup_refill_cpu(cg);
+	return renew_pids(t, cg, f);
 }
 
 int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)
@@ -164,8 +227,11 @@ int cgroup_kill(const struct cgroup *cg)
 int cgroup_populated(const struct cgroup *cg)
 {
 	uint64_t populated;
-	int r = cgroup_reread_key(cg->events_fd, "populated", &populated);
+	int r;
 
+	if (cg->fd[0] < 0)
+		return 0; /* cgroup_destroy() came that far: it removes this one first */
+	r = cgroup_reread_key(cg->events_fd, "populated", &populated);
 	if (r < 0)
 		return r;
 	return populated > 1 ? -EPROTO : (int)populated;
@@ -229,6 +295,23 @@ uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *c
 	return used;
 }
 
+int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)
+{
+	int fd = leaf_fd(t, cg, CGROUP_PIDS);
+
+	return fd < 0 ? -ENOENT : cgroup_read_u64(fd, "pids.current", ret);
+}
+
+uint32_t cgroup_tasks_peak(const struct cgroup_tree *t, const struct cgroup *cg)
+{
+	int fd = leaf_fd(t, cg, CGROUP_PIDS);
+	uint64_t peak;
+
+	if (fd < 0 || cgroup_read_u64(fd, "pids.peak", &peak) < 0)
+		return 0;
+	return peak > UINT32_MAX ? UINT32_MAX : (uint32_t)peak;
+}
+
 void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
 {
 	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
@@ -267,7 +350,6 @@ static void read_memory(
 void cgroup_read_usage(
 	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
 {
-	uint64_t peak = 0;
 	int fd;
 
 	*ret = (struct cgroup_usage){ .memory_counter = MEMORY_COUNTER_NONE };
@@ -282,9 +364,7 @@ void cgroup_read_usage(
 	fd = leaf_fd(t, cg, CGROUP_PIDS);
 	if (fd >= 0) {
 		(void)cgroup_read_key(fd, "pids.events", "max", &ret->pids_refused);
-		/* pids.peak: 6.10 and later */
-		if (cgroup_read_u64(fd, "pids.peak", &peak) == 0)
-			ret->pids_peak = peak > UINT32_MAX ? UINT32_MAX : (uint32_t)peak;
+		ret->pids_peak = cgroup_tasks_peak(t, cg);
 	}
 }
 

@@ -145,8 +145,12 @@ int process_spawn(const struct process_plan *plan, struct process *ret, struct f
 		.exit_signal = SIGCHLD,
 		.pidfd = (uintptr_t)&pidfd,
 	};
-	pid_t pid;
+	pid_t pid, number = plan->number;
 
+	if (number > 0) {
+		args.set_tid = (uintptr_t)&number;
+		args.set_tid_size = 1;
+	}
 	r = sys.pipe2(pipe_fds, O_CLOEXEC);
 	if (r < 0)
 		return fault_set(f, r, "pipe");

@@ -26,6 +26,7 @@ struct process_plan {
 	int out_fd, err_fd;
 	uint64_t namespaces; /* CLONE_NEW… for clone3(), 0 for none */
 	int pidns_of;    /* pidfd whose pid namespace the child is born into, -1: the caller's */
+	pid_t number;    /* of the child in that namespace, which must be free; 0: the next one */
 	int cgroup_fd;   /* v2 group the child is born into, -1: the caller's */
 	int new_session; /* 1: away from the caller's terminal and its Ctrl-C */
 	/* With CLONE_NEWUSER: who owns the new user namespace, 0 for the caller. What the kernel

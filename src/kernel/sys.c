@@ -98,6 +98,15 @@ WRAP(int, pidfd_send_signal, (int pid_fd, int sig, siginfo_t *info, unsigned fla
 WRAP(int, waitid, (idtype_t type, id_t id, siginfo_t *ret, int options),
 	waitid(type, id, ret, options))
 
+WRAP(int, socket, (int domain, int type, int protocol), socket(domain, type, protocol))
+WRAP(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t len),
+	setsockopt(fd, level, option, value, len))
+WRAP(ssize_t, sendto,
+	(int fd, const void *bytes, size_t len, int flags, const struct sockaddr *to,
+		socklen_t to_len),
+	sendto(fd, bytes, len, flags, to, to_len))
+WRAP(ssize_t, recvmsg, (int fd, struct msghdr *m, int flags), recvmsg(fd, m, flags))
+
 WRAP(int, prctl, (int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d),
 	prctl(op, a, b, c, d))
 WRAP(int, capset,

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 
@@ -42,6 +43,7 @@ struct statfs;
 	SYS_CALLS_FILES(X)                                                                         \
 	SYS_CALLS_MOUNTS(X)                                                                        \
 	SYS_CALLS_PROCESSES(X)                                                                     \
+	SYS_CALLS_SOCKETS(X)                                                                       \
 	SYS_CALLS_IDENTITY(X)
 
 #define SYS_CALLS_FILES(X)                                                                         \
@@ -112,6 +114,16 @@ struct statfs;
 		(pid_fd, sig, info, flags))                                                        \
 	X(int, waitid, (idtype_t type, id_t id, siginfo_t *ret, int options),                      \
 		(type, id, ret, options))
+
+#define SYS_CALLS_SOCKETS(X)                                                                       \
+	X(int, socket, (int domain, int type, int protocol), (domain, type, protocol))             \
+	X(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t len),      \
+		(fd, level, option, value, len))                                                   \
+	X(ssize_t, sendto,                                                                         \
+		(int fd, const void *bytes, size_t len, int flags, const struct sockaddr *to,      \
+			socklen_t to_len),                                                         \
+		(fd, bytes, len, flags, to, to_len))                                               \
+	X(ssize_t, recvmsg, (int fd, struct msghdr *m, int flags), (fd, m, flags))
 
 #define SYS_CALLS_IDENTITY(X)                                                                      \
 	X(int, prctl,                                                                              \

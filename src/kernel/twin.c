@@ -85,8 +85,8 @@ static pid_t clone_into(const struct twin *t, struct clone_args *args, int init_
 	return pid;
 }
 
-pid_t twin_fork(
-	const struct twin *t, int init_pidfd, int cgroup_fd, int *ret_pidfd, struct fault *f)
+pid_t twin_fork(const struct twin *t, int init_pidfd, int cgroup_fd, pid_t number, int *ret_pidfd,
+	struct fault *f)
 {
 	int pidfd = -1;
 	struct clone_args args = {
@@ -96,6 +96,8 @@ pid_t twin_fork(
 		.pidfd = (uintptr_t)&pidfd,
 		.cgroup = (uint64_t)cgroup_fd,
 		.child_tid = (uintptr_t)t->tid_address,
+		.set_tid = number > 0 ? (uintptr_t)&number : 0,
+		.set_tid_size = number > 0,
 	};
 	sigset_t all, before;
 	pid_t pid;

@@ -22,11 +22,12 @@ struct twin {
 int twin_init(struct twin *ret, struct fault *f) __attribute__((nonnull));
 
 /* Fork: 0 in the child, its number in the parent, or a negative errno. The child is born
- * into the pid namespace of `init_pidfd` and the v2 group `cgroup_fd`; it is a child of
+ * into the pid namespace of `init_pidfd`, with `number` there (0: the next one), and the
+ * v2 group `cgroup_fd`; it is a child of
  * the caller's parent; all its signals are blocked and none has a handler. When the caller
  * cannot get back to its own pid namespace it kills the child and ends: its next child
  * would be born into a cell. */
-pid_t twin_fork(const struct twin *t, int init_pidfd, int cgroup_fd, int *ret_pidfd,
+pid_t twin_fork(const struct twin *t, int init_pidfd, int cgroup_fd, pid_t number, int *ret_pidfd,
 	struct fault *f) __attribute__((nonnull));
 
 /* How many threads does the caller have, and has it a child? -ECHILD: none. */

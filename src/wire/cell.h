@@ -12,8 +12,15 @@
 
 #include <stdint.h>
 
+/* The name that a main process takes at its end, when it has made the kernel add up the CPU
+ * time that it has used. At most 15 bytes. */
+#define CELL_TOLD_NAME "glovebox told"
+
 #define CELL_PATH_MAX   RUNTIME_PATH_MAX
 #define CELL_MOUNTS_MAX 48
+
+/* The number of the program's process in its cell: init is 1. */
+#define MAIN_PID 2
 
 /* First message to init. It is followed by `mounts` MOUNT messages. */
 struct msg_build {
@@ -21,8 +28,8 @@ struct msg_build {
 	uint32_t full_proc;
 };
 
-/* A detached mount, made by the supervisor, that init attaches at `path`. The first
- * one is the root. */
+/* A detached mount, made by the supervisor, that init attaches at `path` below the root,
+ * which is the first one; to enter: a writable one that enter attaches at `path`, absolute. */
 struct msg_mount {
 	char path[CELL_PATH_MAX];
 };
@@ -43,6 +50,13 @@ struct msg_enter {
  * that rides along. Whoever moves another process waits for a grace period of the kernel, some
  * 10 ms; whoever moves itself does not. */
 struct msg_join {
+	uint32_t reserved;
+};
+
+/* To enter, before ENTER: the cell was used before. Its numbering of processes begins again
+ * after this one, through the ns_last_pid file that rides along, and the writable mounts
+ * of the run before are replaced by those that MOUNT brought. */
+struct msg_renew {
 	uint32_t reserved;
 };
 
@@ -84,7 +98,7 @@ struct msg_warm {
 struct msg_fork {
 	uint64_t cell;
 	uint32_t rehearse; /* 1: run the training program before ENTERED; 0: none */
-	uint32_t reserved;
+	uint32_t renewed;  /* 1: the pid namespace was used before; be number 2 all the same */
 };
 
 /* The child exists. Its pidfd rides along; `pid` is its number in the supervisor's pid

@@ -69,14 +69,14 @@ struct msg_cancel {
 	uint64_t run;
 };
 
-/* The verdict of a run whose cell is empty. Numbers only. */
+/* The verdict of a run of which nothing can execute any more. Numbers only. */
 struct msg_result {
 	uint64_t run;
 	uint32_t cause;                      /* enum run_cause */
 	int32_t wait_status;                 /* of the main process, as waitpid() gives it */
-	uint64_t wall_us;                    /* release to the death of the main process */
+	uint64_t wall_us;                    /* release to the end of the main process */
 	uint64_t setup_us;                   /* SUBMIT to release */
-	uint64_t teardown_us;                /* death of the main process to the empty cgroup */
+	uint64_t teardown_us;                /* from that to this message */
 	uint64_t cpu_us, user_us, system_us; /* of the whole cell */
 	uint64_t throttled_us;               /* time that the CPU limit held it back */
 	uint64_t memory_peak_bytes;
@@ -133,7 +133,8 @@ struct msg_layers_end {
 	X(BUILD,      SUPERVISOR,  BOX,        struct msg_build,       0)              \
 	X(MOUNT,      SUPERVISOR,  BOX,        struct msg_mount,       1)              \
 	X(BUILT,      BOX,         SUPERVISOR, struct msg_built,       0)              \
-	X(JOIN, SUPERVISOR, BOX, struct msg_join, 1)             \
+	X(JOIN,       SUPERVISOR,  BOX,        struct msg_join,        1)              \
+	X(RENEW,      SUPERVISOR,  BOX,        struct msg_renew,       1)              \
 	X(ENTER,      SUPERVISOR,  BOX,        struct msg_enter,       1)              \
 	X(START,      SUPERVISOR,  BOX,        struct msg_start,       4)              \
 	X(ENTERED,    BOX,         SUPERVISOR, struct msg_entered,     0)              \

@@ -44,6 +44,8 @@
 		"cells made at the same time")                                                             \
 	X("cell-max-age",      cell_max_age_us, DURATION,  "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
 		"age at which a ready cell is replaced")                                                   \
+	X("cage-runs",         cage_runs,       COUNT,     "100", 1, 1000000000,                           \
+		"programs that one cage may serve, one after the other; 1: a cage for each")               \
 	X("cold",              cold,            BOOL,      "true", 0, 1,                                  \
 		"start an interpreter for every run instead of forking a warm one")                        \
 	X("preload",           preload,         MODULES,   "", 0, 0,                                       \
@@ -132,6 +134,7 @@ struct settings {
 	uint32_t cold;
 	char preload[SETTING_TEXT_MAX]; /* is_modules() */
 	uint32_t zygote_max_forks;
+	uint32_t cage_runs;
 	uint64_t cell_max_age_us, zygote_max_age_us;
 	struct run_limits def, max;
 	uint64_t output_bytes, body_bytes, code_bytes;

@@ -18,7 +18,7 @@ def warm(server):
 
 @pytest.fixture(scope="module")
 def with_numpy():
-    from conftest import finish, need_program
+    from harness.life import finish, need_program
     from harness.server import Server
     need_program()
     s = Server("--cold=false", "--preload", "numpy,xml.dom.minidom", "--pool-size", "4")

@@ -37,7 +37,7 @@ FLAGS_OF = {
 @pytest.fixture(scope="module")
 def servers():
     """One server for each way of starting, made when it is first asked for."""
-    from conftest import finish, need_program
+    from harness.life import finish, need_program
     from harness.server import Server
     need_program()
     made = {}

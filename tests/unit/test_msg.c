@@ -28,6 +28,7 @@ static const struct {
 	{ MSG_MOUNT, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_mount), 1 },
 	{ MSG_BUILT, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_built), 0 },
 	{ MSG_JOIN, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_join), 1 },
+	{ MSG_RENEW, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_renew), 1 },
 	{ MSG_ENTER, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_enter), 1 },
 	{ MSG_START, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_start), 4 },
 	{ MSG_ENTERED, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_entered), 0 },

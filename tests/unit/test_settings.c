@@ -27,6 +27,7 @@ static struct settings good(void)
 	s.max_builds = 2;
 	s.cell_max_age_us = s.zygote_max_age_us = 600000000;
 	s.zygote_max_forks = 2000;
+	s.cage_runs = 100;
 	s.def = def;
 	s.max = max;
 	s.output_bytes = 1 << 20;
@@ -81,6 +82,7 @@ static void every_number_has_a_range(void **state)
 	REFUSE("pool-size", s.pool_size = 401);
 	REFUSE("max-builds", s.max_builds = 0);
 	REFUSE("cell-max-age", s.cell_max_age_us = 0);
+	REFUSE("cage-runs", s.cage_runs = 0);
 	REFUSE("cold", s.cold = 2);
 	REFUSE("zygote-max-forks", s.zygote_max_forks = 0);
 	REFUSE("zygote-max-age", s.zygote_max_age_us = 0);

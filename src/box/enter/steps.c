@@ -6,6 +6,7 @@
 #include "box/box.h"
 #include "kernel/caps.h"
 #include "kernel/landlock.h"
+#include "kernel/mount.h"
 #include "kernel/seccomp.h"
 #include "kernel/signals.h"
 #include "kernel/speculation.h"
@@ -17,7 +18,9 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -37,27 +40,49 @@ static int join_group(int tasks_fd, struct fault *f)
 	return n == 1 ? 0 : fault_set(f, n < 0 ? (int)n : -EIO, "join a control group");
 }
 
+static int keep_mount(struct enter_state *s, struct msg *m, struct fault *f)
+{
+	if (s->scratches == ENTER_SCRATCH_MAX)
+		return fault_set(f, -EPROTO, "more than %u mounts", s->scratches);
+	m->as.MOUNT.path[CELL_PATH_MAX - 1] = '\0';
+	memcpy(s->scratch[s->scratches].path, m->as.MOUNT.path, CELL_PATH_MAX);
+	s->scratch[s->scratches++].fd = take_fd(&m->fds[0]);
+	return 0;
+}
+
+static int take_order(struct enter_state *s, struct msg *m, struct fault *f)
+{
+	switch (m->type) {
+	case MSG_JOIN:
+		return join_group(m->fds[0], f);
+	case MSG_MOUNT:
+		return keep_mount(s, m, f);
+	case MSG_RENEW:
+		s->renewed = true;
+		s->last_pid_fd = take_fd(&m->fds[0]);
+		return 0;
+	case MSG_ENTER:
+		s->enter = m->as.ENTER;
+		s->init_pidfd = take_fd(&m->fds[0]);
+		return 0;
+	default:
+		return fault_set(f, -EPROTO, "got %s instead of ENTER", msg_name(m->type));
+	}
+}
+
 static int step_plan(struct enter_state *s, struct fault *f)
 {
-	struct msg m;
+	static struct msg m; /* static: a runtime is too large for a careful stack */
 	int r;
 
-	while ((r = box_receive("ENTER", &m, f)) == 0 && m.type == MSG_JOIN) {
-		r = join_group(m.fds[0], f);
-		msg_done(&m);
+	do {
+		r = box_receive("ENTER", &m, f);
 		if (r < 0)
 			return r;
-	}
-	if (r < 0)
-		return r;
-	if (m.type != MSG_ENTER) {
+		r = take_order(s, &m, f);
 		msg_done(&m);
-		return fault_set(f, -EPROTO, "got %s instead of ENTER", msg_name(m.type));
-	}
-	s->enter = m.as.ENTER;
-	s->init_pidfd = take_fd(&m.fds[0]);
-	msg_done(&m);
-	return 0;
+	} while (r == 0 && m.type != MSG_ENTER);
+	return r;
 }
 
 static int step_join(struct enter_state *s, struct fault *f)
@@ -73,6 +98,44 @@ static int step_join(struct enter_state *s, struct fault *f)
 
 	drop_fd(&s->init_pidfd);
 	return r < 0 ? fault_set(f, r, "setns") : 0;
+}
+
+/* The program before may have made other processes: their numbers must not show. "2" is this
+ * process, and the next one gets the number after it. */
+static int step_numbers(struct enter_state *s, struct fault *f)
+{
+	static const char text[] = "2";
+	ssize_t n;
+
+	if (s->last_pid_fd < 0)
+		return 0;
+	if (getpid() != MAIN_PID)
+		return fault_set(f, -EBUSY, "number %d instead of %d", (int)getpid(), MAIN_PID);
+	n = sys.write(s->last_pid_fd, text, sizeof(text) - 1);
+	if (n != sizeof(text) - 1)
+		return fault_set(f, n < 0 ? (int)n : -EIO, "write ns_last_pid");
+	drop_fd(&s->last_pid_fd);
+	return 0;
+}
+
+static int replace(const char *path, int fd, bool renewed, struct fault *f)
+{
+	/* It is the mount of the program before; nothing of that program lives. */
+	int r = renewed ? sys.umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) : 0;
+
+	return r < 0 ? fault_set(f, r, "unmount %s", path) : mount_attach(fd, AT_FDCWD, path, f);
+}
+
+static int step_scratch(struct enter_state *s, struct fault *f)
+{
+	for (unsigned i = 0; i < s->scratches; i++) {
+		int r = replace(s->scratch[i].path, s->scratch[i].fd, s->renewed, f);
+
+		if (r < 0)
+			return r;
+		drop_fd(&s->scratch[i].fd);
+	}
+	return 0;
 }
 
 static int step_signals(struct enter_state *s, struct fault *f)
@@ -221,6 +284,8 @@ static const struct {
 	{ "parent death", step_parent_death },
 	{ "plan", step_plan }, /* joins the v1 groups: as host root, before anything else is used */
 	{ "join", step_join }, /* from host root into the cell, at once */
+	{ "scratch", step_scratch }, /* needs CAP_SYS_ADMIN over the cell's mounts */
+	{ "numbers", step_numbers }, /* the same over its pid namespace */
 	{ "signals", step_signals }, { "session", step_session }, { "directory", step_directory },
 	{ "rlimits", step_rlimits },
 	{ "kernel state", step_kernel_state },   /* before the filter denies prctl and keyctl */
@@ -235,7 +300,7 @@ static const struct {
 
 int enter_run(struct enter_state *s, struct fault *f)
 {
-	s->init_pidfd = -1;
+	s->init_pidfd = s->last_pid_fd = -1;
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
 		if (steps[i].run(s, f) < 0)
 			return fault_wrap(f, "%s", steps[i].name);

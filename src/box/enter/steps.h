@@ -6,11 +6,22 @@
 
 #include "wire/msg.h"
 
+#include <stdbool.h>
+
 struct fault;
+
+#define ENTER_SCRATCH_MAX 4
 
 struct enter_state {
 	struct msg_enter enter;
 	int init_pidfd;
+	struct {
+		char path[CELL_PATH_MAX];
+		int fd;
+	} scratch[ENTER_SCRATCH_MAX]; /* mounts to attach */
+	unsigned scratches;
+	bool renewed;    /* the cell was used before */
+	int last_pid_fd; /* if so, how its numbers begin again; else -1 */
 };
 
 /* Take every step. On failure the fault names the step, and the process must end. */

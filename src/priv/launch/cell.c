@@ -1,14 +1,16 @@
 /* How a cell comes to be:
  *
- *   1. leaf, detached mounts, init born into new namespaces and the group of all inits,
- *      held
+ *   1. detached mounts, init born into new namespaces and the group of all inits, held
  *   2. its id maps, its OOM score; then it is released, gets BUILD and
  *      one MOUNT for each mount, and builds the cage
- *   3. BUILT: main is born into the cell's pid namespace and leaf: cold, as a child that
+ *   3. BUILT: the cage is VACANT, and occupied at once: a leaf and writable mounts are made,
+ *      main is born into the leaf and the cell's pid namespace: cold, as a child that
  *      execs the box's `enter`, or warm, forked by a zygote. It moves itself into
- *      the v1 groups, gets ENTER with init's pidfd, joins and drops everything
+ *      the v1 groups, gets the mounts and ENTER with init's pidfd, joins, drops everything
  *   4. ENTERED: READY. What the leaf holds now is noted: it is not the program's.
  *   5. cell_start() sends START, and main becomes the program.
+ *   6. The program has ended and its leaf is empty: the cage is looked at, and VACANT again
+ *      (ADR 9), or removed.
  *
  * init is not in the leaf: when main has died and left nothing, the leaf is empty at once,
  * and an OOM kill cannot choose init.
@@ -30,14 +32,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statfs.h>
 
-/* While it is built a cell may use this much; init and enter need about 2 MiB. */
+/* While main enters, its leaf may use at least this much; it needs about 3 MiB and some ms. */
 #define BUILD_MEMORY_BYTES (UINT64_C(64) << 20)
-#define BUILD_CPU_MILLI    UINT32_C(1000)
+#define BUILD_CPU_MILLI    UINT32_C(500)
 #define BUILD_PIDS         UINT32_C(4)
+
+/* What a leaf that is kept may hold of the program before: the kernel counts in lots, some for
+ * each CPU, and keeps caches. */
+#define LEAF_LEFT_MAX (UINT64_C(1) << 20)
 
 /* RLIMIT_NPROC is a second net: pids.max must be what refuses, because it counts. */
 #define NPROC_SLACK UINT32_C(16)
@@ -46,16 +54,20 @@
 #define OOM_SCORE_INIT 500
 #define OOM_SCORE_MAIN 1000
 
+/* A cage that is kept holds no more than this of the program before, until the next one. */
+#define SCRATCH_LEFT_MAX (UINT64_C(256) << 10)
+
 #define CELL_NAMESPACES \
 	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
 
 static const bool edges[CELL_STATE_MAX][CELL_STATE_MAX] = {
 	[CELL_NONE] = { [CELL_BUILDING] = true },
-	[CELL_BUILDING] = { [CELL_ENTERING] = true, [CELL_DYING] = true },
+	[CELL_BUILDING] = { [CELL_VACANT] = true, [CELL_DYING] = true },
+	[CELL_VACANT] = { [CELL_ENTERING] = true, [CELL_DYING] = true },
 	[CELL_ENTERING] = { [CELL_READY] = true, [CELL_DYING] = true },
 	[CELL_READY] = { [CELL_BUSY] = true, [CELL_DYING] = true },
 	[CELL_BUSY] = { [CELL_DYING] = true },
-	[CELL_DYING] = { [CELL_GONE] = true },
+	[CELL_DYING] = { [CELL_VACANT] = true, [CELL_GONE] = true },
 	[CELL_GONE] = { [CELL_BUILDING] = true },
 };
 
@@ -87,9 +99,11 @@ static void clear(struct cell *c, uint32_t slot, uint64_t id)
 		.scratch_fd = { -1, -1, -1 },
 		.created_ns = clock_ns(),
 	};
+	c->cage_ns = c->created_ns;
 	cgroup_clear(&c->leaf);
 	process_clear(&c->init);
 	process_clear(&c->main);
+	netstate_clear(&c->network);
 }
 
 /* A channel for one of the box's roles. Only our end is non-blocking: the box waits for
@@ -120,6 +134,7 @@ static int spawn_box(struct cell *c, const struct cell_factory *factory, const c
 		.err_fd = -1,
 		.namespaces = is_init ? CELL_NAMESPACES : 0,
 		.pidns_of = is_init ? -1 : c->init.pidfd,
+		.number = !is_init && c->renewed ? MAIN_PID : 0,
 		.cgroup_fd = cgroup_clone_fd(is_init ? factory->inits : &c->leaf),
 		.own_root = is_init,
 		.owner_uid = is_init ? cell_root_uid(factory->uid_base, c->slot) : 0,
@@ -151,25 +166,11 @@ static int send_mounts(const struct cell *c, const struct view_mount *mounts, un
 	return r < 0 ? fault_set(f, r, "send the mounts") : 0;
 }
 
-/* Keep the writable mounts' own descriptors: the size of a tmpfs can be changed later. */
-static void keep_scratch(struct cell *c, struct view_mount *mounts, unsigned count)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		if (mounts[i].scratch && kept < CELL_SCRATCH_MAX)
-			c->scratch_fd[kept++] = take_fd(&mounts[i].fd);
-	}
-	view_mounts_close(mounts, count);
-}
-
 static int start_init(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
 	const uint32_t inside[] = { 0, 1000 };
 	const uint32_t outside[] = { cell_root_uid(factory->uid_base, c->slot),
 		cell_program_uid(factory->uid_base, c->slot) };
-	const struct view_scratch scratch = { factory->usual.memory_bytes,
-		factory->workspace_inodes, outside[1] };
 	struct view_mount mounts[CELL_MOUNTS_MAX];
 	unsigned count;
 	int r;
@@ -182,10 +183,10 @@ static int start_init(struct cell *c, const struct cell_factory *factory, struct
 	if (r == 0)
 		r = process_release(&c->init, f);
 	if (r == 0)
-		r = view_mounts(factory->view, &scratch, mounts, CELL_MOUNTS_MAX, &count, f);
+		r = view_mounts(factory->view, mounts, CELL_MOUNTS_MAX, &count, f);
 	if (r == 0) {
 		r = send_mounts(c, mounts, count, factory->runtime, f);
-		keep_scratch(c, mounts, count);
+		view_mounts_close(mounts, count);
 	}
 	return r;
 }
@@ -207,6 +208,52 @@ static int send_joins(const struct cell *c, const struct cell_factory *factory, 
 	return 0;
 }
 
+/* The program's own writable mounts. Their descriptors are kept: the size of a tmpfs can be
+ * changed later. */
+static int make_scratch(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	const struct view_scratch scratch = { factory->usual.memory_bytes,
+		factory->workspace_inodes, cell_program_uid(factory->uid_base, c->slot) };
+	struct view_mount mounts[VIEW_SCRATCH];
+	int r = view_scratch(&scratch, mounts, f);
+
+	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
+		drop_fd(&c->scratch_fd[i]);
+		c->scratch_fd[i] = mounts[i].fd;
+	}
+	return r;
+}
+
+static int send_scratch(const struct cell *c, struct fault *f)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
+		struct msg_mount m = { { 0 } };
+
+		(void)snprintf(m.path, sizeof(m.path), "%s", view_scratch_paths[i]);
+		r = channel_send(c->main_channel, MSG_MOUNT, &m, &c->scratch_fd[i]);
+	}
+	return r < 0 ? fault_set(f, r, "send the writable mounts") : 0;
+}
+
+/* The file is of whoever writes to it: main's pid namespace. */
+static int send_renew(const struct cell *c, struct fault *f)
+{
+	static const char path[] = "/proc/sys/kernel/ns_last_pid";
+	const struct msg_renew m = { 0 };
+	cleanup_fd int fd = -1;
+	int r;
+
+	if (!c->renewed)
+		return 0;
+	fd = sys.openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fault_set(f, fd, "open %s", path);
+	r = channel_send(c->main_channel, MSG_RENEW, &m, &fd);
+	return r < 0 ? fault_set(f, r, "send RENEW") : 0;
+}
+
 /* main exists and is held or waits for ENTER: send it where it belongs. */
 static int admit_main(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
@@ -217,6 +264,10 @@ static int admit_main(struct cell *c, const struct cell_factory *factory, struct
 		r = process_release(&c->main, f);
 	if (r == 0)
 		r = send_joins(c, factory, f);
+	if (r == 0)
+		r = send_renew(c, f);
+	if (r == 0)
+		r = send_scratch(c, f);
 	if (r == 0) {
 		r = channel_send(c->main_channel, MSG_ENTER, &m, &c->init.pidfd);
 		if (r < 0)
@@ -264,7 +315,7 @@ int cell_forked(struct cell *c, const struct cell_factory *factory, pid_t pid, i
 	c->main = (struct process){ .pid = pid, .pidfd = pidfd, .release_fd = -1 };
 	if (admit_main(c, factory, &f) < 0) {
 		c->fault = f;
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	return 0;
 }
@@ -276,7 +327,7 @@ int cell_unforked(struct cell *c, const struct cell_factory *factory)
 	CHECK(cell_awaits_fork(c));
 	if (start_cold(c, factory, &f) < 0) {
 		c->fault = f;
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	return 0;
 }
@@ -284,7 +335,7 @@ int cell_unforked(struct cell *c, const struct cell_factory *factory)
 static int broke(struct cell *c, int code, const char *what)
 {
 	if (c->fault.code == 0)
-		(void)fault_set(&c->fault, code, "cell %s: %s", c->leaf.name, what);
+		(void)fault_set(&c->fault, code, "cell %lu: %s", (unsigned long)c->id, what);
 	return c->fault.code;
 }
 
@@ -306,7 +357,7 @@ static int hear_one(struct cell *c, int channel, enum msg_type type)
 	if (m.type == MSG_BROKEN) {
 		c->fault = m.as.BROKEN.fault;
 		(void)fault_launder(&c->fault);
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	if (m.type != type)
 		return broke(c, -EPROTO, "unexpected message");
@@ -320,28 +371,89 @@ static int hear_one(struct cell *c, int channel, enum msg_type type)
 int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slot, uint64_t id,
 	struct fault *f)
 {
-	const struct cgroup_limits lim = { BUILD_MEMORY_BYTES, BUILD_CPU_MILLI, BUILD_PIDS };
-	char name[24];
-	int r;
-
 	clear(c, slot, id);
 	enter_state(c, CELL_BUILDING);
-	(void)snprintf(name, sizeof(name), "c%lu", (unsigned long)id);
-	r = cgroup_create(factory->tree, name, &lim, &c->leaf, f);
+	if (start_init(c, factory, f) == 0)
+		return 0;
+	/* A send that failed says less than what init said before it ended. */
+	if (c->init_channel >= 0 && hear_one(c, c->init_channel, MSG_BROKEN) < 0 &&
+		c->fault.code != -EPIPE)
+		*f = c->fault;
+	else
+		(void)fault_wrap(f, "cell %lu", (unsigned long)id);
+	c->fault = *f;
+	cell_kill(c);
+	return f->code;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What is in force, or will be, is left alone if it is enough to enter with. */
+static struct cgroup_limits build_limits(const struct cell *c, const struct run_limits *usual)
+{
+	return (struct cgroup_limits){
+		larger(c->leaf.in_force.memory_bytes, BUILD_MEMORY_BYTES),
+		(uint32_t)larger(usual->cpu_milli, BUILD_CPU_MILLI),
+		(uint32_t)larger(usual->pids, BUILD_PIDS),
+	};
+}
+
+/* A leaf: the one of the program before, if it can begin anew, or a new one. */
+static int make_leaf(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	const struct cgroup_limits lim = build_limits(c, &factory->usual);
+	char name[24];
+
+	if (c->leaf.name[0])
+		return cgroup_set_limits(factory->tree, &c->leaf, &lim, f);
+	(void)snprintf(name, sizeof(name), "c%lu", (unsigned long)c->id);
+	return cgroup_create(factory->tree, name, &lim, &c->leaf, f);
+}
+
+static int occupy(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	int r;
+
+	enter_state(c, CELL_ENTERING);
+	r = make_leaf(c, factory, f);
 	if (r == 0)
-		r = start_init(c, factory, f);
+		r = make_scratch(c, factory, f);
+	if (r == 0)
+		r = start_main(c, factory, f);
+	return r < 0 ? fault_wrap(f, "cell %lu", (unsigned long)c->id) : 0;
+}
+
+int cell_occupy(struct cell *c, const struct cell_factory *factory, uint64_t id, struct fault *f)
+{
+	int r;
+
+	CHECK(c->state == CELL_VACANT);
+	c->id = id;
+	c->created_ns = clock_ns();
+	r = occupy(c, factory, f);
 	if (r < 0) {
-		/* A send that failed says less than what init said before it ended. */
-		if (c->init_channel >= 0 && hear_one(c, c->init_channel, MSG_BROKEN) < 0 &&
-			c->fault.code != -EPIPE)
-			*f = c->fault;
-		else
-			(void)fault_wrap(f, "cell %s", name);
 		c->fault = *f;
 		cell_kill(c);
-		return f->code;
 	}
-	return 0;
+	return r;
+}
+
+/* The cage stands. What its network looks like now is what it must look like again. */
+static int move_in(struct cell *c, const struct cell_factory *factory)
+{
+	struct fault f = { 0 };
+
+	enter_state(c, CELL_VACANT);
+	/* If that fails nothing is like it, and the cage serves once. */
+	if (netstate_open(c->init.pid, &c->network, &f) < 0)
+		log_warn("netstate", "why=%s", LQ(f.text));
+	if (occupy(c, factory, &f) == 0)
+		return 0;
+	c->fault = f;
+	return f.code;
 }
 
 static struct cgroup_limits leaf_limits(const struct cell *c, const struct run_limits *l)
@@ -359,10 +471,12 @@ static int settle(struct cell *c, const struct cell_factory *factory)
 	cgroup_read_usage(factory->tree, &c->leaf, &c->base);
 	cgroup_reset_peak(factory->tree, &c->leaf);
 	c->base_memory = cgroup_memory_bytes(factory->tree, &c->leaf);
+	/* What main has used until now is not the program's either. */
+	cgroup_refill_cpu(&c->leaf);
 	lim = leaf_limits(c, &factory->usual);
 	if (cgroup_set_limits(factory->tree, &c->leaf, &lim, &f) < 0) {
 		c->fault = f;
-		return fault_wrap(&c->fault, "cell %s", c->leaf.name);
+		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
 	}
 	enter_state(c, CELL_READY);
 	return 0;
@@ -370,21 +484,12 @@ static int settle(struct cell *c, const struct cell_factory *factory)
 
 int cell_hear(struct cell *c, const struct cell_factory *factory)
 {
-	struct fault f = { 0 };
 	int r;
 
 	switch (c->state) {
 	case CELL_BUILDING:
 		r = hear_one(c, c->init_channel, MSG_BUILT);
-		if (r <= 0)
-			return r;
-		enter_state(c, CELL_ENTERING);
-		r = start_main(c, factory, &f);
-		if (r < 0) {
-			c->fault = f;
-			return fault_wrap(&c->fault, "cell %s", c->leaf.name);
-		}
-		return 0;
+		return r > 0 ? move_in(c, factory) : r;
 	case CELL_ENTERING:
 		r = hear_one(c, c->main_channel, MSG_ENTERED);
 		return r > 0 ? settle(c, factory) : r;
@@ -400,6 +505,7 @@ int cell_hear(struct cell *c, const struct cell_factory *factory)
 		}
 		return r;
 	case CELL_NONE:
+	case CELL_VACANT:
 	case CELL_DYING:
 	case CELL_GONE:
 	case CELL_STATE_MAX:
@@ -442,7 +548,7 @@ static int fit(struct cell *c, const struct cell_factory *factory, const struct 
 	if (l->memory_bytes != usual->memory_bytes || l->cpu_milli != usual->cpu_milli ||
 		l->pids != usual->pids)
 		r = cgroup_set_limits(factory->tree, &c->leaf, &lim, f);
-	for (unsigned i = 0; r == 0 && i < CELL_SCRATCH_MAX; i++) {
+	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
 		if (l->memory_bytes != usual->memory_bytes)
 			r = mount_tmpfs_resize(c->scratch_fd[i], l->memory_bytes, f);
 	}
@@ -466,11 +572,12 @@ int cell_start(struct cell *c, const struct cell_factory *factory, const struct 
 	if (r == 0)
 		r = give_pipes(fds, cell_program_uid(factory->uid_base, c->slot), f);
 	if (r < 0)
-		return fault_wrap(f, "cell %s", c->leaf.name);
+		return fault_wrap(f, "cell %lu", (unsigned long)c->id);
 	r = channel_send(c->main_channel, MSG_START, &start, fds);
 	if (r < 0)
-		return fault_set(f, r, "cell %s: send START", c->leaf.name);
+		return fault_set(f, r, "cell %lu: send START", (unsigned long)c->id);
 	enter_state(c, CELL_BUSY);
+	c->runs++;
 	return 0;
 }
 
@@ -483,26 +590,62 @@ void cell_kill(struct cell *c)
 		c->killed_ns = clock_ns();
 	}
 	/* A program that ended by itself and left nothing needs no kill. */
-	if (!(c->main_died && c->leaf.name[0] && cgroup_populated(&c->leaf) == 0)) {
+	if (!c->main_ended &&
+		!(c->main_died && c->leaf.name[0] && cgroup_populated(&c->leaf) == 0)) {
 		if (c->leaf.name[0])
 			(void)cgroup_kill(&c->leaf);
 		/* It may not have been in the group yet; a second kill is harmless. */
 		process_kill(&c->main);
 		/* With init its whole pid namespace goes, whatever group it is in. */
 		process_kill(&c->init);
+		c->doomed = true;
 	}
 	drop_fd(&c->main_channel);
 }
 
 bool cell_reap_main(struct cell *c)
 {
-	if (c->main_died)
+	struct rusage usage;
+	int status;
+
+	if (c->main_died || c->main.pid <= 0 || process_reap(&c->main, &status, &usage) != 1)
+		return c->main_died;
+	c->main_died = true;
+	if (c->main_ended) {
+		/* It has been answered with what the record said. */
+		if (status != c->main_status)
+			log_err("exit_record", "cell=%s said=%#x was=%#x", c->leaf.name,
+				(unsigned)c->main_status, (unsigned)status);
 		return true;
-	if (c->main.pid > 0 && process_reap(&c->main, &c->main_status, &c->main_usage) == 1) {
-		c->main_died = true;
-		c->main_died_ns = clock_ns();
 	}
-	return c->main_died;
+	c->main_status = status;
+	c->main_usage = usage;
+	c->main_died_ns = clock_ns();
+	return true;
+}
+
+bool cell_end_main(
+	struct cell *c, const struct cell_factory *factory, const struct taskstats_exit *end)
+{
+	struct taskstats_exit all = *end;
+	uint64_t tasks;
+
+	if (c->state != CELL_BUSY || c->main_died || c->main.pid != end->pid)
+		return false;
+	/* With other threads the status may be one of theirs; another task would go on. */
+	if (end->had_threads || cgroup_tasks(factory->tree, &c->leaf, &tasks) < 0 || tasks != 1)
+		return false;
+	/* wait4() counts the faults of awaited children, the record does not. */
+	if (cgroup_tasks_peak(factory->tree, &c->leaf) != 1 && taskstats_add_children(&all) < 0)
+		return false;
+	c->main_ended = true;
+	c->main_status = all.status;
+	c->main_usage = (struct rusage){
+		.ru_minflt = (long)all.minor_faults,
+		.ru_majflt = (long)all.major_faults,
+	};
+	c->main_died_ns = clock_ns();
+	return true;
 }
 
 bool cell_is_empty(struct cell *c)
@@ -516,6 +659,11 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+uint64_t cell_cpu_us(const struct cell *c, const struct cell_factory *factory)
+{
+	return less(cgroup_cpu_us(factory->tree, &c->leaf), c->base.cpu_us);
+}
+
 void cell_usage(const struct cell *c, const struct cell_factory *factory, struct cgroup_usage *ret)
 {
 	cgroup_read_usage(factory->tree, &c->leaf, ret);
@@ -526,6 +674,72 @@ void cell_usage(const struct cell *c, const struct cell_factory *factory, struct
 	ret->memory_peak_bytes = less(ret->memory_peak_bytes, c->base_memory);
 	ret->pids_refused = less(ret->pids_refused, c->base.pids_refused);
 	ret->oom_kills = less(ret->oom_kills, c->base.oom_kills);
+}
+
+bool cell_is_ruin(const struct cell *c)
+{
+	struct pollfd p = { .fd = c->init.pidfd, .events = POLLIN };
+
+	return c->init.pid <= 0 || sys.poll(&p, 1, 0) != 0;
+}
+
+/* What is left in the writable mounts stays until the next main replaces them. */
+static bool scratch_is_small(const struct cell *c)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < VIEW_SCRATCH; i++) {
+		struct statfs st;
+
+		if (sys.fstatfs(c->scratch_fd[i], &st) < 0)
+			return false;
+		bytes += (uint64_t)(st.f_blocks - st.f_bfree) * (uint64_t)st.f_bsize;
+	}
+	return bytes <= SCRATCH_LEFT_MAX;
+}
+
+/* Is everything as it was when init had made it? What a program can change without a
+ * capability and what outlives its processes are: its leaf (destroyed), its writable mounts
+ * (replaced), the numbering of processes (begun again), and the network namespace. System V
+ * and POSIX message queues, keys and new namespaces are denied by the program's filter; the
+ * other mounts are read-only. */
+static bool is_as_made(const struct cell *c, const struct cell_factory *factory)
+{
+	uint64_t tasks;
+
+	if (cgroup_tasks(factory->tree, &c->leaf, &tasks) < 0 || tasks > 0)
+		return false; /* a dead process that nobody has reaped still has its number */
+	return netstate_is_as_made(&c->network);
+}
+
+/* Its leaf is for the next program, or gone. */
+static bool leave_leaf(struct cell *c, const struct cell_factory *factory)
+{
+	struct fault f = { 0 };
+
+	if (cgroup_renew(factory->tree, &c->leaf, LEAF_LEFT_MAX, &f) == 0)
+		return true;
+	if (cgroup_destroy(factory->tree, &c->leaf) < 0)
+		return false;
+	cgroup_clear(&c->leaf);
+	return true;
+}
+
+bool cell_vacate(struct cell *c, const struct cell_factory *factory)
+{
+	CHECK(c->state == CELL_DYING);
+	if (c->doomed || c->runs == 0 || c->runs >= factory->runs_max || cell_is_ruin(c) ||
+		!scratch_is_small(c) || !is_as_made(c, factory))
+		return false;
+	if (!leave_leaf(c, factory))
+		return false;
+	process_close(&c->main);
+	process_clear(&c->main);
+	c->main_died = c->main_ended = false;
+	c->fault = (struct fault){ 0 };
+	c->renewed = true;
+	enter_state(c, CELL_VACANT);
+	return true;
 }
 
 bool cell_remove(struct cell *c, const struct cell_factory *factory)
@@ -541,7 +755,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 			return false;
 	}
 	/* The pages of the writable mounts stay charged as long as the mounts live. */
-	for (unsigned i = 0; i < CELL_SCRATCH_MAX; i++)
+	for (unsigned i = 0; i < VIEW_SCRATCH; i++)
 		drop_fd(&c->scratch_fd[i]);
 	r = cgroup_destroy(factory->tree, &c->leaf);
 	if (r == -EBUSY)
@@ -549,6 +763,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 	if (r < 0)
 		log_warn("cgroup_left", "cell=%s why=\"%s\"", c->leaf.name, strerrordesc_np(-r));
 	cgroup_close(&c->leaf);
+	netstate_close(&c->network);
 	process_close(&c->init);
 	process_close(&c->main);
 	enter_state(c, CELL_GONE);

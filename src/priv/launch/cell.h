@@ -1,5 +1,8 @@
-/* One cell: a cage (cgroup leaf, namespaces, root view) and the process in it that will
- * become the program. Made ahead of the work, used once, destroyed.
+/* One cell: a cage (namespaces, root view) and what one program gets in it: a process that
+ * will become the program, a cgroup leaf, writable mounts. Made ahead of the work.
+ *
+ * A program's part is made for it alone and destroyed after it. The cage may then serve
+ * another program, if it is as it was made (cell_vacate()).
  *
  * The supervisor drives a cell by three calls that start something and by feeding it what
  * its descriptors say; nothing here waits. What runs in the cell is not this module's
@@ -14,7 +17,9 @@
 #pragma once
 
 #include "kernel/cgroup.h"
+#include "kernel/netstate.h"
 #include "kernel/process.h"
+#include "kernel/taskstats.h"
 #include "priv/launch/view.h"
 #include "wire/msg.h"
 
@@ -24,6 +29,7 @@
 /* clang-format off */
 #define CELL_STATES(X)                                                               \
 	X(BUILDING, "init assembles the cage")                                       \
+	X(VACANT,   "the cage stands, and nobody is in it but init")                 \
 	X(ENTERING, "the program's process joins it and drops everything")           \
 	X(READY,    "complete, parked, waiting for its work")                        \
 	X(BUSY,     "the program was released")                                      \
@@ -59,34 +65,53 @@ struct cell_factory {
 	struct run_limits usual; /* put in force ahead; a request with others pays for it */
 	cell_fork_fn *fork_main; /* NULL: every main is started cold */
 	void *fork_ctx;
+	uint32_t runs_max; /* programs in one cage, one after the other */
 };
-
-#define CELL_SCRATCH_MAX 3 /* /workspace, /tmp, /dev/shm */
 
 struct cell {
 	enum cell_state state;
 	uint32_t slot;
-	uint64_t id;        /* never used twice */
+	uint64_t id;        /* of what is being made or is in it now; never used twice */
+	uint64_t cage_ns;   /* when the cage was begun */
+	uint32_t runs;      /* programs that were let go in it */
+	bool renewed;       /* main is not the cage's first */
 	struct cgroup leaf; /* main and its descendants; init is not in it */
 	struct process init, main;
 	int init_channel, main_channel;
-	int scratch_fd[CELL_SCRATCH_MAX]; /* the writable mounts, to fit them to a request */
-	bool warm;                        /* main was, or is being, forked from a zygote */
-	uint64_t generation;              /* of that zygote */
+	int scratch_fd[VIEW_SCRATCH]; /* the writable mounts, to fit them to a request */
+	bool warm;                    /* main was, or is being, forked from a zygote */
+	uint64_t generation;          /* of that zygote */
 	uint64_t created_ns, killed_ns;
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
+	bool doomed;    /* init was killed */
 	bool main_died; /* main was reaped: the next three are valid */
+	/* The kernel has told of main's end: it executes nothing any more, and it is all that the
+	 * leaf holds. The three are valid, too; main still has to be reaped. */
+	bool main_ended;
 	int main_status;
 	struct rusage main_usage;
 	uint64_t main_died_ns;
-	struct fault fault; /* why it broke, code 0 while it did not */
+	struct fault fault;      /* why it broke, code 0 while it did not */
+	struct netstate network; /* as it was made */
 };
 
-/* Begin to make a cell in `slot`. On failure it is DYING, and has to be removed like any
- * other. */
+/* Begin to make a cell in `slot`: first its cage. On failure it is DYING, and has to be
+ * removed like any other. */
 int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slot, uint64_t id,
 	struct fault *f) __attribute__((nonnull));
+
+/* Begin to make what a program needs in a VACANT cage, under the new `id`. As cell_create(). */
+int cell_occupy(struct cell *c, const struct cell_factory *factory, uint64_t id, struct fault *f)
+	__attribute__((nonnull));
+
+/* Can an empty cell in DYING, whose program has ended by itself, serve another one? True: it
+ * is VACANT, and what its program had is gone, but for its writable mounts, which the next
+ * main replaces; they hold little. False: nothing has changed, remove it. */
+bool cell_vacate(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
+
+/* Is init dead? */
+bool cell_is_ruin(const struct cell *c) __attribute__((nonnull));
 
 /* A channel of the cell is readable. 0, or a negative errno when the cell broke (then
  * c->fault says why): the caller should kill it. */
@@ -113,8 +138,18 @@ void cell_kill(struct cell *c) __attribute__((nonnull));
 /* Reap what has died: true when main is dead (also true again later). */
 bool cell_reap_main(struct cell *c) __attribute__((nonnull));
 
+/* The kernel says that main has come to its end; the record must have been sent while main
+ * existed. True when that is the end of the whole program: then it counts as such from now
+ * on, before main can be reaped. Only in BUSY. */
+bool cell_end_main(struct cell *c, const struct cell_factory *factory,
+	const struct taskstats_exit *end) __attribute__((nonnull));
+
 /* True when no process of the program is left: main reaped, its leaf empty. */
 bool cell_is_empty(struct cell *c) __attribute__((nonnull));
+
+/* CPU time of the program so far, in microseconds. */
+uint64_t cell_cpu_us(const struct cell *c, const struct cell_factory *factory)
+	__attribute__((nonnull));
 
 /* What the program used: the leaf's counters less what was there before it began. */
 void cell_usage(const struct cell *c, const struct cell_factory *factory, struct cgroup_usage *ret)

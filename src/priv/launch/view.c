@@ -210,11 +210,10 @@ static void collector_drop(struct collector *c)
 		view_mounts_close(c->list, c->count);
 }
 
-static int collect(struct collector *c, const char *path, int fd, bool scratch)
+static int collect(struct collector *c, const char *path, int fd)
 {
 	CHECK(c->count < c->room);
 	c->list[c->count].fd = fd;
-	c->list[c->count].scratch = scratch;
 	(void)snprintf(c->list[c->count].path, CELL_PATH_MAX, "%s", path);
 	c->count++;
 	return 0;
@@ -225,32 +224,11 @@ static int add_overlay(
 {
 	int fd, r = mount_overlay(lower, VIEW_DIR "/empty", flags, &fd, f);
 
-	return r < 0 ? r : collect(c, path, fd, false);
+	return r < 0 ? r : collect(c, path, fd);
 }
 
-static int add_tmpfs(
-	struct collector *c, const char *path, const struct mount_tmpfs *t, struct fault *f)
-{
-	int fd, r = mount_tmpfs(t, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
-
-	return r < 0 ? r : collect(c, path, fd, true);
-}
-
-static int add_scratch(struct collector *c, const struct view_scratch *s, struct fault *f)
-{
-	const struct mount_tmpfs own = { s->bytes, s->inodes, 0700, s->uid };
-	const struct mount_tmpfs open = { s->bytes, s->inodes, 01777, s->uid };
-	int r = add_tmpfs(c, "workspace", &own, f);
-
-	if (r == 0)
-		r = add_tmpfs(c, "tmp", &open, f);
-	if (r == 0)
-		r = add_tmpfs(c, "dev/shm", &open, f);
-	return r;
-}
-
-int view_mounts(const struct view *v, const struct view_scratch *scratch, struct view_mount *ret,
-	unsigned room, unsigned *ret_count, struct fault *f)
+int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,
+	struct fault *f)
 {
 	CLEANUP(collector_drop) struct collector c = { .list = ret, .room = room };
 	int r = add_overlay(&c, VIEW_DIR "/root", "", MOUNT_NODEV | MOUNT_NOEXEC, f);
@@ -260,11 +238,34 @@ int view_mounts(const struct view *v, const struct view_scratch *scratch, struct
 		r = add_overlay(&c, VIEW_DIR "/dev", "dev", MOUNT_NOEXEC, f);
 	for (unsigned i = 0; r == 0 && i < v->count; i++)
 		r = add_overlay(&c, v->pieces[i], v->pieces[i] + 1, MOUNT_NODEV, f);
-	if (r == 0)
-		r = add_scratch(&c, scratch, f);
 	if (r < 0)
 		return fault_wrap(f, "mounts");
 	*ret_count = c.count;
+	c.list = NULL;
+	return 0;
+}
+
+static int add_tmpfs(
+	struct collector *c, const char *path, const struct mount_tmpfs *t, struct fault *f)
+{
+	int fd, r = mount_tmpfs(t, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
+
+	return r < 0 ? r : collect(c, path, fd);
+}
+
+const char *const view_scratch_paths[VIEW_SCRATCH] = { "/workspace", "/tmp", "/dev/shm" };
+
+int view_scratch(const struct view_scratch *s, struct view_mount ret[VIEW_SCRATCH], struct fault *f)
+{
+	CLEANUP(collector_drop) struct collector c = { .list = ret, .room = VIEW_SCRATCH };
+	const struct mount_tmpfs own = { s->bytes, s->inodes, 0700, s->uid };
+	const struct mount_tmpfs open = { s->bytes, s->inodes, 01777, s->uid };
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++)
+		r = add_tmpfs(&c, view_scratch_paths[i], i == 0 ? &own : &open, f);
+	if (r < 0)
+		return fault_wrap(f, "mounts");
 	c.list = NULL;
 	return 0;
 }

@@ -30,7 +30,6 @@ struct view {
 /* One mount of a cell: detached, to be attached at `path` below the cell's root. */
 struct view_mount {
 	int fd;
-	bool scratch; /* writable: /workspace, /tmp or /dev/shm */
 	char path[CELL_PATH_MAX];
 };
 
@@ -43,11 +42,18 @@ struct view_scratch {
 	uint32_t uid;           /* the host uid of the program */
 };
 
-/* Make every mount of one cell; the first is the root, and every other one's place is
- * inside an earlier one. At most `room`; *ret_count says how many. On failure nothing is
- * left behind. */
-int view_mounts(const struct view *v, const struct view_scratch *scratch, struct view_mount *ret,
-	unsigned room, unsigned *ret_count, struct fault *f) __attribute__((nonnull));
+/* Make every read-only mount of one cell; the first is the root, and every other one's
+ * place is inside an earlier one. At most `room`; *ret_count says how many. On failure
+ * nothing is left behind. */
+int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,
+	struct fault *f) __attribute__((nonnull));
+
+/* Make the writable ones of one run: /workspace, /tmp, /dev/shm, with absolute paths. On
+ * failure nothing is left behind. */
+#define VIEW_SCRATCH 3
+extern const char *const view_scratch_paths[VIEW_SCRATCH];
+int view_scratch(const struct view_scratch *s, struct view_mount ret[VIEW_SCRATCH], struct fault *f)
+	__attribute__((nonnull));
 
 void view_mounts_close(struct view_mount *mounts, unsigned count) __attribute__((nonnull));
 

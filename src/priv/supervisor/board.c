@@ -30,6 +30,9 @@
 #define SEND_RETRY_NS      (5 * NS_PER_MS)
 #define KILL_RETRY_NS      (200 * NS_PER_MS)
 #define KILL_WARN_NS       (10 * NS_PER_S)
+#define CPU_UNTOLD_US      300 /* so much, or one part in so many, cpu_ms may lack */
+#define CPU_UNTOLD_PART    10
+#define RECORD_BURST       64 /* records read in one go, so that slots get their turn */
 
 void board_init(struct board *b)
 {
@@ -118,6 +121,7 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	j->cell = c;
 	b->driver[c->slot] = j;
 	pool_watch_run(b->pool, c);
+	j->released_ns = clock_ns();
 	r = cell_start(c, b->pool->factory, &j->submit.limits, j->submit.code_bytes, j->fds, &f);
 	if ((r == -EPIPE || r == -ECONNRESET) && j->tries++ < START_TRIES_MAX) {
 		/* The parked process was dead (the host's OOM killer likes it best): nothing
@@ -135,6 +139,8 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	j->sample_ns = j->started_ns + CPU_SAMPLE_NS;
 	close_fds(j);
 	step(b, j, EV_READY);
+	/* What has waited there until now is about others: a number may have been used before. */
+	board_hear_records(b);
 }
 
 static struct job *longest_waiting(struct board *b)
@@ -271,6 +277,8 @@ static void answer(struct board *b, struct job *j)
 	if (verdict_decide(&e, &cause)) {
 		fill_result(j, cause, &u);
 		j->unsent = true;
+		log_debug("answer", "run=%lu cause=%s end=%s", (unsigned long)j->submit.run,
+			run_cause_word(cause), j->cell && j->cell->main_ended ? "record" : "wait");
 		return;
 	}
 	if (j->fault.code == 0 && j->cell)
@@ -306,7 +314,9 @@ static void look_done(struct board *b, struct job *j)
 
 static void look_killing(struct board *b, struct job *j)
 {
-	if (j->cell) {
+	/* main has ended and is alone: what is left of it is the kernel's work, for the pool to
+	 * wait for. */
+	if (j->cell && !j->cell->main_ended) {
 		bool empty = cell_is_empty(j->cell);
 
 		/* The pidfd of a reaped process stays readable for ever. */
@@ -338,12 +348,14 @@ static int hear_start(struct board *b, struct job *j)
 	return r;
 }
 
-static void look_running(struct board *b, struct job *j)
+/* `end`: what the kernel has told of main's end, or NULL. */
+static void look_running(struct board *b, struct job *j, const struct taskstats_exit *end)
 {
 	if (hear_start(b, j) < 0) {
 		j->fault = j->cell->fault;
 		step(b, j, EV_BROKEN);
-	} else if (cell_reap_main(j->cell)) {
+	} else if (cell_reap_main(j->cell) ||
+		   (end && cell_end_main(j->cell, b->pool->factory, end))) {
 		step(b, j, EV_EXIT);
 	} else if (cgroup_oom_happened(b->pool->factory->tree, &j->cell->leaf)) {
 		j->oom = true;
@@ -354,7 +366,7 @@ static void look_running(struct board *b, struct job *j)
 static void look(struct board *b, struct job *j)
 {
 	if (j->state == JOB_RUNNING)
-		look_running(b, j);
+		look_running(b, j, NULL);
 	if (j->state == JOB_KILLING)
 		look_killing(b, j);
 	else if (j->state == JOB_DONE)
@@ -370,9 +382,64 @@ void board_look(struct board *b, unsigned slot)
 	serve_waiting(b);
 }
 
+/* The kernel adds what a task uses to its group when it is switched out, asks or is met by a
+ * tick. Whoever comes to a usual end has asked (src/box/zygote/finish.c), and says so; who only
+ * says so hides less than a tick from its own cpu_ms, and no limit hangs on that. Of all
+ * others it is known that what is missing is not more than the wall clock has and the group has
+ * not. */
+static bool is_cpu_told(
+	const struct board *b, const struct job *j, const struct taskstats_exit *end)
+{
+	const struct cell *c = j->cell;
+	uint64_t told = cgroup_cpu_us(b->pool->factory->tree, &c->leaf) - c->base.cpu_us;
+	uint64_t wall = (clock_ns() - j->released_ns) / NS_PER_US;
+
+	return end->told || wall <= told + CPU_UNTOLD_US || wall - told <= wall / CPU_UNTOLD_PART;
+}
+
+/* A record counts only if it was sent while this main had this number: after the socket was
+ * seen empty with main there. Any other, and any run that it does not end, is seen by the
+ * pidfd a little later. */
+static void on_record(struct board *b, const struct taskstats_exit *end)
+{
+	for (unsigned i = 0; i < b->slots; i++) {
+		struct job *j = &b->jobs[i];
+
+		if (j->state != JOB_RUNNING || j->cell->main.pid != end->pid)
+			continue;
+		if (b->records->empty_ns < j->started_ns || !is_cpu_told(b, j, end))
+			return;
+		look_running(b, j, end);
+		look(b, j);
+		return;
+	}
+}
+
+void board_hear_records(struct board *b)
+{
+	struct taskstats_exit end;
+	int r = 1;
+
+	if (b->records->fd < 0)
+		return;
+	for (unsigned i = 0; i < RECORD_BURST && r == 1; i++) {
+		r = taskstats_next(b->records, &end);
+		if (r == 1)
+			on_record(b, &end);
+	}
+	if (r < 0 && r != -EAGAIN) {
+		log_warn("exit_records", "state=lost why=\"%s\"", strerrordesc_np(-r));
+		taskstats_close(b->records);
+	}
+}
+
 static void tick_live(struct board *b, struct job *j, uint64_t now)
 {
 	if (now >= j->deadline_ns) {
+		/* Its end may have been told of already. */
+		board_hear_records(b);
+		if (j->state != JOB_WAITING && j->state != JOB_RUNNING)
+			return;
 		if (j->state == JOB_WAITING)
 			(void)fault_say(&j->fault, -ETIMEDOUT, "no cell was ready in 10 s");
 		/* It may have ended by itself in the meantime. */
@@ -387,8 +454,7 @@ static void tick_live(struct board *b, struct job *j, uint64_t now)
 	j->sample_ns = now + CPU_SAMPLE_NS;
 	cgroup_sample(b->pool->factory->tree, &j->cell->leaf);
 	if (j->submit.limits.cpu_time_us > 0 &&
-		cgroup_cpu_us(b->pool->factory->tree, &j->cell->leaf) >=
-			j->submit.limits.cpu_time_us)
+		cell_cpu_us(j->cell, b->pool->factory) >= j->submit.limits.cpu_time_us)
 		step(b, j, EV_CPU);
 }
 

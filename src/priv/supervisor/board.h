@@ -22,6 +22,7 @@ struct job {
 	int fds[4];        /* code, stdin, stdout, stderr; -1 once handed on */
 	struct cell *cell; /* NULL while it waits for one, and after it was given back */
 	uint64_t submitted_ns, started_ns; /* started_ns 0: the code did not run */
+	uint64_t released_ns;              /* just before START: main cannot have run earlier */
 	uint64_t deadline_ns;              /* of the wall clock, or for a cell to be there */
 	uint64_t sample_ns;                /* when CPU time is looked at again */
 	uint64_t killed_ns, retry_ns;
@@ -37,6 +38,7 @@ struct board {
 	unsigned slots; /* of them in use by configuration */
 	const struct settings *settings;
 	struct pool *pool;
+	struct taskstats_feed *records;  /* its fd is -1 where there are none */
 	int client_fd;                   /* -1: nobody to answer */
 	bool client_broken;              /* it does not take its answers: drop it */
 	struct job *driver[LEASE_CELLS]; /* who drives the pool's cell in that slot */
@@ -53,6 +55,9 @@ void board_cancel_all(struct board *b) __attribute__((nonnull));
 
 /* Something happened at the pool's slot `slot`: look at whoever drives it. */
 void board_look(struct board *b, unsigned slot) __attribute__((nonnull));
+
+/* The kernel has told of the end of children. */
+void board_hear_records(struct board *b) __attribute__((nonnull));
 
 /* Deadlines, retries. Returns when it wants to be called again (CLOCK_MONOTONIC, ns). */
 uint64_t board_tick(struct board *b) __attribute__((nonnull));

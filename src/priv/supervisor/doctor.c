@@ -49,6 +49,11 @@ int role_probe(void)
 			&f, -1, "core_pattern is a pipe: set kernel.core_pattern to a plain name");
 		send_advice(&f);
 	}
+	if (r == 0 && e.records.fd < 0) {
+		(void)fault_say(&f, -1, "runs are answered half a millisecond later: %s",
+			e.no_records.text);
+		send_advice(&f);
+	}
 	end.would_start = r == 0;
 	(void)channel_send(BOOT_CHANNEL, MSG_LAYERS_END, &end, NULL);
 	engine_close(&e);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernel/cgroup.h"
+#include "kernel/taskstats.h"
 #include "priv/launch/view.h"
 #include "priv/supervisor/layers.h"
 #include "priv/supervisor/lease.h"
@@ -21,6 +22,8 @@ struct engine {
 	struct view view;
 	struct layers layers;
 	struct cell_factory factory;
+	struct taskstats_feed records; /* of children's ends; fd -1: there are none, and */
+	struct fault no_records;       /* why */
 	int self_fd, box_fd;
 	bool tree_open;
 };

@@ -3,7 +3,8 @@
 #include "base/check.h"
 
 /* Every state but DONE is ended by the clock, by the caller and by a fault; and once
- * KILLING, only an empty cgroup leads on: no answer while something still runs. */
+ * KILLING, only a cgroup in which nothing can execute leads on: an empty one, or one that holds
+ * nothing but a main process of whose end the kernel has told. */
 /* clang-format off */
 static const enum job_state edges[JOB_STATE_MAX][EV_MAX] = {
 	[JOB_WAITING] = {

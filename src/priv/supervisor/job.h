@@ -11,7 +11,7 @@
 #define JOB_STATES(X)                                                                          \
 	X(WAITING, "its cell is being made; the code has not started")                        \
 	X(RUNNING, "the caller's code is executing")                                          \
-	X(KILLING, "it has ended or was killed; waiting until its cgroup is empty")           \
+	X(KILLING, "it has ended or was killed; waiting until nothing of it can execute")      \
 	X(DONE,    "answered; its cell is being removed")
 
 #define JOB_EVENTS(X)                                                                          \
@@ -22,7 +22,7 @@
 	X(OOM,      "the kernel ran out of the run's memory")                                 \
 	X(CANCEL,   "the caller left or cancelled")                                           \
 	X(BROKEN,   "Glovebox itself failed")                                                 \
-	X(EMPTY,    "no process of the cell is left")
+	X(EMPTY,    "no process of the cell can execute any more")
 /* clang-format on */
 
 enum job_state {

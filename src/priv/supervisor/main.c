@@ -40,6 +40,7 @@ enum token {
 	TOKEN_SIGNAL,
 	TOKEN_CLIENT,
 	TOKEN_LOG,
+	TOKEN_RECORDS,
 	TOKEN_ZYGOTE,
 	TOKEN_ZYGOTE_NEXT,
 	TOKEN_ZYGOTE_RETIRED,
@@ -329,6 +330,9 @@ static void on_event(const struct epoll_event *ev)
 		if (sv.front.log_fd >= 0 && !front_relay_log(&sv.front))
 			(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.front.log_fd, NULL);
 		break;
+	case TOKEN_RECORDS:
+		board_hear_records(&sv.board);
+		break;
 	case TOKEN_ZYGOTE:
 	case TOKEN_ZYGOTE_NEXT:
 	case TOKEN_ZYGOTE_RETIRED:
@@ -424,6 +428,9 @@ static void open_pool(void)
 	sv.board.settings = s;
 	sv.board.pool = &sv.pool;
 	sv.board.slots = s->max_runs;
+	sv.board.records = &sv.engine.records;
+	if (sv.engine.records.fd >= 0)
+		watch(sv.engine.records.fd, TOKEN_RECORDS);
 }
 
 static int start(struct fault *f)

@@ -26,6 +26,7 @@
 #define BUILD_LATE_NS      (500 * NS_PER_MS) /* it no longer counts as on its way */
 #define BUILD_TIMEOUT_NS   (5 * NS_PER_S)    /* ...and is given up */
 #define FORK_LATE_NS       (150 * NS_PER_MS) /* somebody waits: start it cold instead */
+#define ENDING_LATE_NS     (20 * NS_PER_MS)  /* its memory is not given back in this: do not wait */
 #define STRANGERS_NS       (100 * NS_PER_MS)
 
 static bool is_building(const struct cell *c)
@@ -111,6 +112,25 @@ static void unwatch_all(const struct pool *p, const struct cell *c)
 	pool_unwatch(p, c->leaf.oom_fd);
 }
 
+/* Is another cell wanted beside those that are ready or on their way? */
+static bool is_wanted(const struct pool *p)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++) {
+		const struct cell *c = &p->cells[i];
+
+		n += c->state == CELL_VACANT || is_building(c) ||
+		     (c->state == CELL_READY && !p->taken[i]);
+	}
+	return !p->closing && n < p->settings->pool_size + p->waiting;
+}
+
+static bool is_old(const struct pool *p, const struct cell *c)
+{
+	return clock_ns() - c->cage_ns >= p->settings->cell_max_age_us * NS_PER_US;
+}
+
 static void look_dying(struct pool *p, struct cell *c)
 {
 	bool empty = cell_is_empty(c);
@@ -121,6 +141,10 @@ static void look_dying(struct pool *p, struct cell *c)
 		return;
 	/* cell_remove() closes what is watched; until then init's end is what is waited for. */
 	unwatch_all(p, c);
+	if (is_wanted(p) && !is_old(p, c) && cell_vacate(c, p->factory)) {
+		pool_watch(p, c, c->init.pidfd, EPOLLIN);
+		return;
+	}
 	if (!cell_remove(c, p->factory) && c->init.pid > 0)
 		pool_watch(p, c, c->init.pidfd, EPOLLIN);
 }
@@ -158,14 +182,38 @@ void pool_look(struct pool *p, unsigned slot)
 		look_building(p, c);
 	else if (c->state == CELL_READY && cell_hear(c, p->factory) < 0)
 		end_cell(p, c); /* init or the parked process died */
+	else if (c->state == CELL_VACANT && cell_is_ruin(c))
+		end_cell(p, c);
 	else if (c->state == CELL_DYING)
 		look_dying(p, c);
+}
+
+/* A cage that stands is the shortest way to a cell. */
+static bool begin_in_vacant(struct pool *p)
+{
+	struct fault f = { 0 };
+
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (c->state != CELL_VACANT)
+			continue;
+		pool_unwatch(p, c->init.pidfd);
+		if (cell_occupy(c, p->factory, p->next_id++, &f) < 0)
+			build_failed(p, c);
+		else
+			pool_watch(p, c, c->main_channel, EPOLLIN);
+		return true;
+	}
+	return false;
 }
 
 static void begin(struct pool *p)
 {
 	struct fault f = { 0 };
 
+	if (begin_in_vacant(p))
+		return;
 	for (unsigned i = 0; i < LEASE_CELLS; i++) {
 		struct cell *c = &p->cells[i];
 
@@ -488,6 +536,16 @@ static unsigned ready_cells(const struct pool *p, bool fresh, uint64_t now)
 	return n;
 }
 
+static void end_old_cages(struct pool *p)
+{
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (c->state == CELL_VACANT && is_old(p, c))
+			end_cell(p, c);
+	}
+}
+
 /* The replacement is made first: a stale cell goes only when the pool is full without it. */
 static void replace_stale(struct pool *p, uint64_t now)
 {
@@ -521,9 +579,26 @@ static void give_up_late(struct pool *p, unsigned waiting, uint64_t now)
 	}
 }
 
+/* Cages whose program has been answered for by the kernel's record of its end, and that will
+ * be vacant when it is dead: cheaper to wait for than to make. */
+static unsigned ending_cages(const struct pool *p, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++) {
+		const struct cell *c = &p->cells[i];
+
+		n += c->state == CELL_DYING && c->main_ended && !c->main_died &&
+		     now - c->killed_ns < ENDING_LATE_NS && c->runs < p->factory->runs_max &&
+		     !is_old(p, c);
+	}
+	return n;
+}
+
 static void make_cells(struct pool *p, unsigned waiting, unsigned running, uint64_t now)
 {
-	unsigned coming = count(p, is_coming), ready = ready_cells(p, true, now);
+	unsigned coming = count(p, is_coming) + ending_cages(p, now);
+	unsigned ready = ready_cells(p, true, now);
 	unsigned building = count(p, is_building), most = 2 * p->settings->max_builds;
 	unsigned target = p->settings->pool_size;
 
@@ -627,11 +702,13 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 {
 	uint64_t now = clock_ns(), next;
 
+	p->waiting = waiting;
 	reap_strays(p);
 	reap_strangers(p, now);
 	tick_zygotes(p, now);
 	next = tick_dying(p, now);
 	replace_stale(p, now);
+	end_old_cages(p);
 	give_up_late(p, waiting, now);
 	if (!p->closing)
 		make_cells(p, waiting, running, now);

@@ -26,6 +26,7 @@ struct pool {
 	const struct settings *settings;
 	struct cell_factory *factory;
 	bool closing;          /* nothing is made any more */
+	unsigned waiting;      /* runs without a cell, at the last tick */
 	bool warm;             /* zygotes are wanted */
 	bool rehearse;         /* forks asked for now prepare in full */
 	struct zygote zygote;  /* the one that forks */

@@ -19,6 +19,8 @@
 #define WARM_TIMEOUT_NS (30 * NS_PER_S) /* imports on a loaded host take a second or two */
 #define FORK_TIMEOUT_NS (3 * NS_PER_S)  /* a fork takes some ms; a stopped zygote never answers */
 
+#define REFUSALS_MAX 3 /* one can be a shortage that passes */
+
 #define SCRATCH_BYTES  (UINT64_C(1) << 20)
 #define SCRATCH_INODES UINT64_C(64)
 #define AGENT_BYTES    (UINT64_C(1) << 30) /* what is preloaded moves there; only that counts */
@@ -69,7 +71,6 @@ static int agent_mount(const char *preload, struct view_mount *ret, struct fault
 	if (r < 0)
 		return r;
 	ret->fd = take_fd(&fd);
-	ret->scratch = false;
 	(void)snprintf(ret->path, sizeof(ret->path), "run");
 	return 0;
 }
@@ -84,7 +85,11 @@ static int send_all(struct zygote *z, const struct cell_factory *factory,
 	for (unsigned i = 0; r == 0 && i < count; i++) {
 		struct msg_mount m = { { 0 } };
 
-		(void)snprintf(m.path, sizeof(m.path), "%s", i == 0 ? VIEW_ANCHOR : mounts[i].path);
+		const char *path = mounts[i].path;
+
+		/* All of them relative to the root. */
+		(void)snprintf(m.path, sizeof(m.path), "%s",
+			i == 0 ? VIEW_ANCHOR : path + (path[0] == '/'));
 		r = channel_send(z->channel_fd, MSG_MOUNT, &m, &mounts[i].fd);
 	}
 	/* ENTER carries an init's pidfd; here it is its own, and of no use. */
@@ -99,11 +104,15 @@ static int furnish(
 	const struct view_scratch scratch = { SCRATCH_BYTES, SCRATCH_INODES, 0 };
 	struct view_mount mounts[CELL_MOUNTS_MAX];
 	unsigned count;
-	int r = view_mounts(factory->view, &scratch, mounts, CELL_MOUNTS_MAX - 1, &count, f);
+	int r = view_mounts(factory->view, mounts, CELL_MOUNTS_MAX - 1 - VIEW_SCRATCH, &count, f);
 
 	if (r < 0)
 		return r;
-	r = agent_mount(preload, &mounts[count], f);
+	r = view_scratch(&scratch, mounts + count, f);
+	if (r == 0) {
+		count += VIEW_SCRATCH;
+		r = agent_mount(preload, &mounts[count], f);
+	}
 	if (r == 0)
 		count++;
 	if (r == 0)
@@ -167,7 +176,7 @@ int zygote_start(struct zygote *z, const struct cell_factory *factory, const cha
 
 int zygote_fork(struct zygote *z, const struct cell *c, int channel_fd, bool rehearse)
 {
-	struct msg_fork m = { .cell = c->id, .rehearse = rehearse };
+	struct msg_fork m = { .cell = c->id, .rehearse = rehearse, .renewed = c->renewed };
 	const int fds[3] = { c->init.pidfd, cgroup_clone_fd(&c->leaf), channel_fd };
 	int r;
 
@@ -231,9 +240,13 @@ int zygote_hear(struct zygote *z, struct msg *ret)
 			return fault_wrap(&z->fault, "zygote");
 		}
 		was_answered(z);
-		return 1;
+		if (++z->refusals < REFUSALS_MAX)
+			return 1;
+		z->fault = ret->as.UNFORKED.fault;
+		return fault_wrap(&z->fault, "zygote: it cannot fork");
 	case MSG_FORKED:
 		was_answered(z);
+		z->refusals = 0;
 		return 1;
 	default:
 		return lost(z, -EPROTO, "unexpected message");
