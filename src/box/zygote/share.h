@@ -1,8 +1,8 @@
 /* A zygote's memory, put where its children share it cheaply (kernel/remap.h).
  *
  * What goes there is known never to be discarded in the hope of zeros: the heap that
- * malloc() grows by brk(), the arenas of the interpreter's own allocator, and the writable
- * data of programs and libraries. malloc()'s large blocks do not: realloc() would grow their
+ * malloc() grows by brk(), the arenas of the interpreter's own allocator, and the data of
+ * programs and libraries that they or the dynamic linker have written. malloc()'s large blocks do not: realloc() would grow their
  * mapping beyond the end of the file. Nor does what else a module has mapped for itself.
  *
  *   runs in    a zygote
