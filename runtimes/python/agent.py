@@ -44,8 +44,11 @@ def preload(glovebox, names):
     glovebox.bound("", 0)
 
 
+CELL_MAIN_TID = 2 # as in src/box/zygote/module.c
+
+
 def fork_done():
-    """In the child, once the interpreter is its own again: what it must not share."""
+    """After the hooks of a fork, or in a thread with another number than is expected."""
     threading = sys.modules.get("threading")
     if threading:
         main_thread = threading.main_thread()
@@ -53,10 +56,36 @@ def fork_done():
         # threading's own hook makes the set anew, without the lock that an import puts there.
         if getattr(main_thread, "_tstate_lock", None):
             threading._shutdown_locks.add(main_thread._tstate_lock)
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random:
-        numpy_random.seed()
-    sys.path_importer_cache.pop("/workspace", None)
+
+
+def reseeders():
+    """What makes the first random values of each child its own."""
+    import _random
+    found = []
+    if "random" in sys.modules: # its generator's own seed(): Random.seed() is Python around it
+        found.append(_random.Random.seed.__get__(sys.modules["random"]._inst))
+    if "numpy.random" in sys.modules:
+        found.append(numpy_state() or sys.modules["numpy.random"].seed)
+    return tuple(found)
+
+
+def numpy_state():
+    """(address, bytes) of what numpy's legacy generator draws from: its seed() runs a
+    thousand lines. None when it is not what is known here."""
+    ctypes, numpy = sys.modules.get("ctypes"), sys.modules["numpy"]
+    numpy.random.seed() # as each child's is: without the sequence that made it
+    kind, words, position, *_ = numpy.random.get_state()
+    if kind != "MT19937" or not ctypes:
+        return None
+    capsule = numpy.random.mtrand._rand._bit_generator.capsule
+    get_pointer = ctypes.PyDLL(None)["PyCapsule_GetPointer"]
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    # numpy/random/bitgen.h: a bitgen_t begins with the address of the state.
+    address = ctypes.c_void_p.from_address(get_pointer(capsule, b"BitGenerator")).value
+    expected = words.tobytes() + position.to_bytes(4, sys.byteorder)
+    if ctypes.string_at(address, len(expected)) != expected:
+        return None
+    return address, words.nbytes
 
 
 def scrub():
@@ -80,9 +109,9 @@ def note_caches():
             caches.append((cache, len(cache)))
 
 
-# What a rehearsal runs: a little of everything that programs do at first. It leaves
-# nothing: no module that was not there, no file, no thread.
-TRAINING = b"""
+# What the zygote itself runs once: a little of everything that programs do at first. It
+# leaves nothing: no module that was not there, no file, no thread.
+PRACTICE = b"""
 import atexit
 import datetime
 import json
@@ -128,6 +157,25 @@ except SyntaxError:
     pass
 atexit.register(print, "end")
 """
+# What each child runs that has time: every page that this writes to is the child's own
+# afterwards, whether its program needs that or not.
+TRAINING = b"""
+def double(n):
+    return 2 * n
+
+
+print("hello", [double(i) for i in range(4)], f"{double(4):3}")
+"""
+
+
+# The same for what is preloaded by name; in children too, whose programs will use it.
+OF_MODULES = {
+    "numpy": b"""
+import numpy as np
+a = np.arange(100.0).reshape(10, 10)
+print((a @ np.eye(10)).sum(), np.linalg.norm(a[0]).round(3), a[:2, :2], np.zeros(3) + 1)
+""",
+}
 
 
 def main():
@@ -136,11 +184,15 @@ def main():
         more = [name for name in file.read().decode().split(",") if name]
     names = PRELOAD.split() + more
     without_exit_functions(preload, glovebox, names)
+    more_practice = b"".join(OF_MODULES.get(name, b"") for name in more)
     note_caches()
     import gc
     gc.collect()
     gc.freeze()
-    glovebox.serve(sys.version.split()[0], fork_done, scrub, TRAINING)
+    if "threading" in sys.modules:
+        sys.modules["threading"].main_thread()._native_id = CELL_MAIN_TID
+    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), scrub,
+                   PRACTICE + more_practice, TRAINING + more_practice)
 
 
 def without_exit_functions(function, *args):

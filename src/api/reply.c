@@ -52,7 +52,7 @@ static void put_contract(struct writer *w, const struct api_reply *r, const stru
 
 static void put_ms(struct writer *w, const char *key, uint64_t us)
 {
-	writer_fixed(w, key, (double)us / 1e3, 3);
+	writer_thousandths(w, key, us);
 }
 
 static void put_usage(struct writer *w, const struct msg_result *res)

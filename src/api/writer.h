@@ -43,6 +43,10 @@ void writer_i64(struct writer *w, const char *key, int64_t value) __attribute__(
 void writer_bool(struct writer *w, const char *key, bool value) __attribute__((nonnull(1)));
 void writer_null(struct writer *w, const char *key) __attribute__((nonnull(1)));
 
+/* Thousandths as whole ones: 1250 is "1.25". */
+void writer_thousandths(struct writer *w, const char *key, uint64_t value)
+	__attribute__((nonnull(1)));
+
 /* A finite number: with as few digits as tell it apart ("0.1", "300"); and one with at most
  * `decimals` (0-9) behind the point ("12.35"). */
 void writer_number(struct writer *w, const char *key, double value) __attribute__((nonnull(1)));

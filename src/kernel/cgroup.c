@@ -103,32 +103,95 @@ int cgroup_create(const struct cgroup_tree *t, const char *name, const struct cg
 	return 0;
 }
 
+static int limit_memory(
+	const struct cgroup_tree *t, struct cgroup *cg, uint64_t bytes, struct fault *f)
+{
+	int fd = leaf_fd(t, cg, CGROUP_MEMORY), r;
+
+	if (fd < 0 || cg->in_force.memory_bytes == bytes)
+		return 0;
+	cg->in_force.memory_bytes = 0;
+	r = cgroup_ops_of(t, CGROUP_MEMORY)->limit_memory(fd, bytes, t->swap_accounting, f);
+	if (r == 0)
+		cg->in_force.memory_bytes = bytes;
+	return r;
+}
+
+static int limit_cpu(
+	const struct cgroup_tree *t, struct cgroup *cg, uint32_t milli, struct fault *f)
+{
+	int fd = leaf_fd(t, cg, CGROUP_CPU), r;
+
+	if (fd < 0 || cg->in_force.cpu_milli == milli)
+		return 0;
+	cg->in_force.cpu_milli = 0;
+	r = cgroup_ops_of(t, CGROUP_CPU)->limit_cpu(fd, milli, f);
+	if (r == 0)
+		cg->in_force.cpu_milli = milli;
+	return r;
+}
+
+static int limit_pids(
+	const struct cgroup_tree *t, struct cgroup *cg, uint32_t pids, struct fault *f)
+{
+	int fd = leaf_fd(t, cg, CGROUP_PIDS), r;
+
+	if (fd < 0 || cg->in_force.pids == pids)
+		return 0;
+	cg->in_force.pids = 0;
+	r = cgroup_write_u64(fd, "pids.max", pids);
+	if (r < 0)
+		return fault_set(f, r, "write pids.max");
+	cg->in_force.pids = pids;
+	return 0;
+}
+
 int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
 	const struct cgroup_limits *lim, struct fault *f)
 {
-	int fd, r;
-
 	/* Memory first: it is the one that can refuse a leaf that is in use. */
-	fd = leaf_fd(t, cg, CGROUP_MEMORY);
-	if (fd >= 0) {
-		r = cgroup_ops_of(t, CGROUP_MEMORY)
-			    ->limit_memory(fd, lim->memory_bytes, t->swap_accounting, f);
-		if (r < 0)
-			return r;
-	}
-	fd = leaf_fd(t, cg, CGROUP_CPU);
-	if (fd >= 0) {
-		r = cgroup_ops_of(t, CGROUP_CPU)->limit_cpu(fd, lim->cpu_milli, f);
-		if (r < 0)
-			return r;
-	}
-	fd = leaf_fd(t, cg, CGROUP_PIDS);
-	if (fd >= 0) {
-		r = cgroup_write_u64(fd, "pids.max", lim->pids);
-		if (r < 0)
-			return fault_set(f, r, "write pids.max");
-	}
-	return 0;
+	int r = limit_memory(t, cg, lim->memory_bytes, f);
+
+	if (r == 0)
+		r = limit_cpu(t, cg, lim->cpu_milli, f);
+	return r == 0 ? limit_pids(t, cg, lim->pids, f) : r;
+}
+
+void cgroup_refill_cpu(struct cgroup *cg)
+{
+	cg->in_force.cpu_milli = 0;
+}
+
+/* v1's peak of tasks cannot begin anew, but its group costs little to make. */
+static int renew_pids(const struct cgroup_tree *t, struct cgroup *cg, struct fault *f)
+{
+	int of = t->of[CGROUP_PIDS], r;
+
+	if (of < 0 || !cgroup_has(cg->fd[of], "pids.peak"))
+		return 0;
+	r = sys.unlinkat(t->h[of].dir_fd, cg->name, AT_REMOVEDIR);
+	if (r < 0)
+		return fault_set(f, r, "remove in v1 hierarchy %s", t->h[of].mount);
+	drop_fd(&cg->fd[of]);
+	cg->in_force.pids = 0;
+	return make_dir(&t->h[of], cg->name, &cg->fd[of], f);
+}
+
+int cgroup_renew(
+	const struct cgroup_tree *t, struct cgroup *cg, uint64_t memory_left, struct fault *f)
+{
+	/* Those whose peaks are reported: they must be v1's, and each in a hierarchy of its own. */
+	if (t->of[CGROUP_MEMORY] <= 0 || t->of[CGROUP_PIDS] <= 0 ||
+		t->of[CGROUP_MEMORY] == t->of[CGROUP_PIDS])
+		return fault_set(f, -EOPNOTSUPP, "cgroup %s", cg->name);
+	if (cgroup_memory_bytes(t, cg) > memory_left)
+		return fault_set(f, -EBUSY, "cgroup %s holds memory", cg->name);
+	/* Whoever asks cgroup_oom_happened() means since the beginning. */
+	if (cgroup_oom_happened(t, cg))
+		return fault_set(f, -EBUSY, "cgroup %s has seen a kill", cg->name);
+	cg->sampled_peak = 0;
+	cgroup_refill_cpu(cg);
+	return renew_pids(t, cg, f);
 }
 
 int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)

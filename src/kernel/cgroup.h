@@ -49,6 +49,12 @@ struct cgroup_tree {
 	char name[32]; /* "glovebox.3" */
 };
 
+struct cgroup_limits {
+	uint64_t memory_bytes;
+	uint32_t cpu_milli;
+	uint32_t pids; /* all tasks of the leaf, init included */
+};
+
 /* One cell's leaf. */
 struct cgroup {
 	int fd[CGROUP_HIERARCHIES_MAX]; /* directories, -1 where there is none */
@@ -57,12 +63,7 @@ struct cgroup {
 	bool oom_seen; /* an event of oom_fd was consumed */
 	char name[24];
 	uint64_t sampled_peak; /* largest memory.current seen, where there is no peak file */
-};
-
-struct cgroup_limits {
-	uint64_t memory_bytes;
-	uint32_t cpu_milli;
-	uint32_t pids; /* all tasks of the leaf, init included */
+	struct cgroup_limits in_force; /* as last written; 0: not known */
 };
 
 struct cgroup_usage {
@@ -113,10 +114,22 @@ int cgroup_sweep_record(const char *text, unsigned number) __attribute__((nonnul
 int cgroup_create(const struct cgroup_tree *t, const char *name, const struct cgroup_limits *lim,
 	struct cgroup *ret, struct fault *f) __attribute__((nonnull));
 
-/* Put the run's own limits in force. -ENOMEM when the leaf already uses more memory than
+/* Put the run's own limits in force; what is in force already is not written. -ENOMEM when the leaf already uses more memory than
  * `lim` gives it: the run is out of memory before it began. */
 int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
 	const struct cgroup_limits *lim, struct fault *f) __attribute__((nonnull));
+
+/* Let the next cgroup_set_limits() write the CPU limit in any case: the period under way then
+ * begins again, with nothing used of it. */
+void cgroup_refill_cpu(struct cgroup *cg) __attribute__((nonnull));
+
+/* Let an empty leaf serve again: its peaks, its OOM events and its limits begin anew; counters
+ * that only grow go on, so that the reader has to know where they stood. It may hold up to
+ * `memory_left` bytes that the kernel has not given back. -EBUSY: it holds more, or had an OOM;
+ * -EOPNOTSUPP: a peak of this host's groups cannot begin anew. On failure it has to be
+ * destroyed. */
+int cgroup_renew(const struct cgroup_tree *t, struct cgroup *cg, uint64_t memory_left,
+	struct fault *f) __attribute__((nonnull));
 
 /* Move `pid` into the v1 leaves (the unified one is entered by CLONE_INTO_CGROUP). */
 int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)

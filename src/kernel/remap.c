@@ -32,7 +32,8 @@ static int replace(int fd, off_t at, const struct remap_range *r, struct fault *
 
 	if (err < 0)
 		return fault_set(f, err, "copy %zu bytes of memory", len);
-	if (mmap(where, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, at) == MAP_FAILED)
+	if (mmap(where, len, PROT_READ | (r->read_only ? 0 : PROT_WRITE), MAP_PRIVATE | MAP_FIXED,
+		    fd, at) == MAP_FAILED)
 		return fault_set(f, -errno, "map %zu bytes in place", len);
 	/* What is mapped here is mapped in every child, without a fault. Before 5.14 it is
 	 * not; that costs time and nothing else. */

@@ -9,13 +9,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct fault;
 
 struct remap_range {
-	uintptr_t start, end; /* whole pages, readable and writable, private */
+	uintptr_t start, end; /* whole pages, private */
+	bool read_only;       /* otherwise writable too; it stays as it is */
 };
 
 /* Copy the ranges into the empty file `fd`, and map it in their place. When this fails, a

@@ -34,3 +34,16 @@ def spread(values):
     """p99 over p50: the tail."""
     middle = percentile(values, 50)
     return percentile(values, 99) / middle if middle else None
+
+
+def parts(values, count):
+    """`values`, in the order in which they were measured, in so many parts of equal size; what
+    is left over at the end is left out."""
+    size = len(values) // count
+    return [values[i * size:(i + 1) * size] for i in range(count)] if size else []
+
+
+def usual_spread(values, count=5):
+    """The median of the tails of five parts: a moment in which the machine did something else
+    is in one of them."""
+    return median([spread(part) for part in parts(values, count)])

@@ -1,5 +1,6 @@
 """Tables, and what they have to show."""
 import figures
+import machine
 
 LEVELS = (1, 2, 8, 32)
 PHASES = (("queue", "queue_us"), ("dispatch", "setup_us"), ("run", "run_us"), ("teardown", "teardown_us"))
@@ -46,7 +47,7 @@ class Cell:
         if self.why or not ms:
             return out
         out |= {f"p{p}_ms": figures.percentile(ms, p) for p in (50, 95, 99)}
-        out |= {"p99_over_p50": figures.spread(ms), "runs_per_second": self.rates()}
+        out |= {"p99_over_p50": figures.usual_spread(ms), "runs_per_second": self.rates()}
         if getattr(self.peer, "tells_usage", True):
             out |= {"faults": self.p50_of("faults"), "cpu_ms": self.p50_of("cpu_us") / 1000,
                     "memory_bytes": self.p50_of("memory_bytes")}
@@ -95,6 +96,49 @@ def phase_table(rows):
                         for r in rows if r.get("phases_ms")])
 
 
+def floor_lines(result):
+    idle = result["idle"]
+    yield (f"idle: {idle['cells']} ready cells, {idle['pss_kb'] / 1024:.2f} MB PSS each, "
+           f"{idle['private_kb'] / 1024:.2f} MB of it private")
+    yield (f"floors: this client {number(result['floors']['client_ms'], 3)} ms, "
+           f"GET /limits {number(result['floors']['http_ms'], 3)} ms (p50)")
+    for r in result["rows"]:
+        if r["void"]:
+            yield f"VOID: {r['program']}: {r['peer']}: {r['void']}"
+    for name, why in result["absent"].items():
+        yield f"not measured: {name}: {why}"
+    for text in result["warnings"]:
+        yield f"warning: {text}"
+
+
+def page(result):
+    """All of it, as docs/performance.md has it."""
+    lines = list(floor_lines(result))
+    return "\n\n".join([machine.sentence(result["machine"]), main_table(result["rows"]), phase_table(result["rows"]),
+                        "\n".join(f"- {line}" for line in lines), target_table(result["targets"])])
+
+
+def summary_table(result):
+    """What the first page of the documents shows: print('hello'), by everybody."""
+    head = ["`print('hello')`", "p50 ms", "p99 ms", "of bare `python3`", "runs/s, 1 client", "8 clients", "32 clients"]
+    lines = []
+    for r in result["rows"]:
+        if r["program"] == "hello" and not r["void"] and r["n"]:
+            lines.append([r["peer"], number(r["p50_ms"]), number(r["p99_ms"]), number(r.get("times_bare")),
+                          *[number(r["runs_per_second"].get(n), 0) for n in (1, 8, 32)]])
+    return f"{table(head, lines)}\n\n{machine.sentence(result['machine'])}"
+
+
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+
+
+def between_markers(document, text):
+    """`document` with `text` in the place of what stands between its markers."""
+    if document.count(BEGIN) != 1 or document.count(END) != 1 or document.index(END) < document.index(BEGIN):
+        raise ValueError(f"not one {BEGIN} followed by one {END}")
+    return document[:document.index(BEGIN) + len(BEGIN)] + f"\n{text}\n" + document[document.index(END):]
+
+
 def targets(rows, idle, glovebox):
     """(what, the value, the bound, reached) for what one run can tell."""
     by = {(r["program"], r["peer"]): r for r in rows if not r["void"]}
@@ -104,19 +148,23 @@ def targets(rows, idle, glovebox):
     found = []
 
     def add(what, value, bound, least=False):
-        found.append((what, value, bound, value >= bound if least else value <= bound))
+        known = value is not None
+        found.append((what, value, bound, None if not known else value >= bound if least else value <= bound))
+
+    def over(column, other):
+        return ours[column] / other[column] if ours[column] and other[column] else None
 
     if ours and bare:
         add("hello: p50 over bare python3's", ours["times_bare"], 0.10)
-        add("hello: p99/p50 over bare python3's", ours["p99_over_p50"] / bare["p99_over_p50"], 1.5)
+        add("hello: p99/p50 over bare python3's, median of five parts", over("p99_over_p50", bare), 1.5)
         add("hello: rest (HTTP and wire) + queue, p50 ms", ours["phases_ms"]["rest"] + ours["phases_ms"]["queue"], 0.3)
     if ours and forked:
         add("hello: p50 over a warm os.fork()'s", ours["p50_ms"] / forked["p50_ms"], 0.5)
     for other, name, bound in ((bare, "bare python3's", 4), (bwrap, "bubblewrap's", 5)):
-        for level in LEVELS if ours and other else ():
-            if ours["runs_per_second"].get(level) and other["runs_per_second"].get(level):
-                add(f"hello: runs/s over {name}, {level} clients",
-                    ours["runs_per_second"][level] / other["runs_per_second"][level], bound, least=True)
+        for level in LEVELS if ours else ():
+            rate, base = (r["runs_per_second"].get(level) if r else None for r in (ours, other))
+            add(f"hello: runs/s over {name}, {level} client{'s' * (level > 1)}",
+                rate / base if rate and base else None, bound, least=True)
     if numpy and "times_bare" in numpy:
         add("numpy, preloaded: p50 over bare python3's", numpy["times_bare"], 1 / 25)
     if idle and idle["cells"]:
@@ -125,6 +173,7 @@ def targets(rows, idle, glovebox):
 
 
 def target_table(found):
-    return table(["target", "measured", "wanted", ""],
+    return table(["target", "measured", "wanted", "outcome"],
                  [[what, number(value, 3), f"{'>=' if bound in (4, 5) else '<='} {bound:g}",
-                   "reached" if ok else "missed"] for what, value, bound, ok in found])
+                   {True: "reached", False: "missed", None: "not measured"}[ok]]
+                  for what, value, bound, ok in (t.values() for t in found)])

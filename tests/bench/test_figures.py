@@ -3,6 +3,7 @@ import unittest
 
 import figures
 import programs
+import report
 
 
 class Figures(unittest.TestCase):
@@ -37,6 +38,36 @@ class Figures(unittest.TestCase):
     def test_the_spread_is_p99_over_p50(self):
         self.assertEqual(figures.spread([10] * 98 + [30] * 2), 3)
         self.assertIsNone(figures.spread([]))
+
+    def test_parts_are_of_equal_size_in_the_order_of_measuring(self):
+        self.assertEqual(figures.parts([5, 1, 4, 2, 3, 9, 8], 3), [[5, 1], [4, 2], [3, 9]])
+        self.assertEqual(figures.parts([1, 2], 3), [])
+
+    def test_the_usual_spread_is_the_median_of_five_parts(self):
+        calm, worse, worst = [10] * 98 + [20] * 2, [10] * 98 + [30] * 2, [10] * 98 + [500] * 2
+        self.assertEqual(figures.usual_spread(calm + worst + worse + calm + worst), 3)
+        self.assertEqual(figures.usual_spread(calm + worst + worse + calm + worst + [9999]), 3)
+        self.assertIsNone(figures.usual_spread([1, 2, 3]))
+
+
+class Documents(unittest.TestCase):
+    def test_only_what_is_between_the_markers_is_replaced(self):
+        old = f"before\n{report.BEGIN}\nold\nlines\n{report.END}\nbehind\n"
+        self.assertEqual(report.between_markers(old, "new"), f"before\n{report.BEGIN}\nnew\n{report.END}\nbehind\n")
+
+    def test_a_document_without_its_two_markers_is_refused(self):
+        for wrong in ("", report.BEGIN, report.END, report.END + report.BEGIN, 2 * (report.BEGIN + report.END)):
+            with self.subTest(wrong), self.assertRaises(ValueError):
+                report.between_markers(wrong, "new")
+
+    def test_what_could_not_be_measured_is_no_target_reached(self):
+        ours = {"program": "hello", "peer": "ours", "void": None, "times_bare": 0.1, "p50_ms": 1, "p99_over_p50": None,
+                "phases_ms": {"rest": 0.1, "queue": 0.1}, "runs_per_second": {1: 10.0}}
+        bare = {**ours, "peer": "python3 -c", "p50_ms": 10, "runs_per_second": {1: 2.0}}
+        found = {t[0]: t[3] for t in report.targets([ours, bare], None, "ours")}
+        self.assertIs(found["hello: runs/s over bare python3's, 1 client"], True)
+        self.assertIsNone(found["hello: runs/s over bubblewrap's, 1 client"])
+        self.assertIsNone(found["hello: p99/p50 over bare python3's, median of five parts"])
 
 
 class Programs(unittest.TestCase):

@@ -142,9 +142,12 @@ def test_sigkill_of_a_cells_init_ends_that_run_only(serve):
     s.run("pass")
     idle = s.rest()
     (job,) = running(s)
-    for pid in census.cell_inits(s.uid_base, s.pid):
+    inits = census.cell_inits(s.uid_base, s.pid)
+    for pid in inits:
         os.kill(pid, signal.SIGKILL)
     answer = job.result()
+    # A ready cell that is just being killed can still take a program, which dies with it.
+    wait_for("the cells to go", lambda: not any(os.path.exists(f"/proc/{p}") for p in inits))
     assert answer is not None and answer.status in (200, 500, 503), answer
     assert answer.status != 200 or answer.json()["status"] == "error"
     assert s.run("print('hi')").stdout == "hi\n"

@@ -18,7 +18,7 @@ def warm(server):
 
 @pytest.fixture(scope="module")
 def with_numpy():
-    from conftest import finish, need_program
+    from harness.life import finish, need_program
     from harness.server import Server
     need_program()
     s = Server("--cold=false", "--preload", "numpy,xml.dom.minidom", "--pool-size", "4")
@@ -59,3 +59,23 @@ def test_a_module_that_cannot_be_preloaded_is_named_and_runs_start_cold(serve):
     health = wait_for("the refusal", lambda: (h := s.health().json())["warm"] == "lost" and h or None)
     assert "no_such_module" in str(health)
     assert s.execute("print('here')", **ROOMY)["stdout"] == "here\n"
+
+
+def test_numpys_generator_gives_the_sequence_of_a_seed(with_numpy):
+    code = "import numpy as np; np.random.seed(5); print(np.random.randint(0, 100, 5), np.random.random())"
+    lines = {with_numpy.execute(code, **ROOMY)["stdout"] for _ in range(3)}
+    assert lines == {"[99 78 61 16 73] 0.48841118879482914\n"}
+
+
+def test_a_preloaded_module_that_hooks_into_forks_works(serve):
+    """Its functions run around each fork; without one, nothing of os.fork() is done."""
+    s = serve("--cold=false", "--preload", "concurrent.futures.thread", "--pool-size", "2")
+    assert warm(s)["warm"] == "on"
+    code = "import concurrent.futures.thread as t, threading, random\n" \
+           "lock = t._global_shutdown_lock\n" \
+           "print(lock.locked(), list(t.ThreadPoolExecutor(2).map(abs, [-1, -2])))\n" \
+           "print(threading.main_thread().native_id, threading.active_count() >= 1)\n" \
+           "print(random.random())\n"
+    outs = [s.execute(code, **ROOMY)["stdout"].splitlines() for _ in range(4)]
+    assert {tuple(o[:2]) for o in outs} == {("False [1, 2]", "2 True")}
+    assert len({o[2] for o in outs}) == 4

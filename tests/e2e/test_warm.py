@@ -37,7 +37,7 @@ FLAGS_OF = {
 @pytest.fixture(scope="module")
 def servers():
     """One server for each way of starting, made when it is first asked for."""
-    from conftest import finish, need_program
+    from harness.life import finish, need_program
     from harness.server import Server
     need_program()
     made = {}
@@ -46,6 +46,7 @@ def servers():
         if way not in made:
             made[way] = Server(*FLAGS_OF[way], "--output-bytes", "16M")
             made[way].start()
+            fill(made[way])  # until there is a zygote, programs start cold everywhere
         return made[way]
 
     yield get

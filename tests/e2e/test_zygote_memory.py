@@ -1,5 +1,6 @@
 """The zygote's memory lies in a file that its children map (src/box/zygote/share.h). What
 programs and the C library do with memory works there as anywhere."""
+import glob
 import textwrap
 
 FLAGS = ["--cold=false", "--pool-size", "2"]
@@ -85,3 +86,27 @@ def test_what_one_run_writes_into_its_memory_no_other_finds(server):
     before = run(server, SHOW)
     assert run(server, OVERWRITE) == "X" * 26 + "\n"
     assert [run(server, SHOW) for _ in range(4)] == [before] * 4
+
+
+def test_a_ready_cell_costs_at_most_three_megabytes(serve):
+    """Its init and its parked interpreter, rehearsed; of what cells share, its share of a pool
+    of eight."""
+    from harness import census
+    from harness.poll import wait_for
+    s = serve("--cold=false", "--pool-size", "8")
+    top = sorted(s.groups)[0]
+
+    def pss_kb(pid):
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("Pss:"))
+
+    def of_full_pool():
+        mains = [pid for leaf in glob.glob(f"{top}/c[0-9]*") for pid in census.populated([leaf])]
+        health = s.health().json()
+        if len(mains) != 8 or health["warm"] != "on" or health["ready_cells"] != 8:
+            return None
+        return mains + [pid for group in s.groups for pid in census.populated([f"{group}/inits"])]
+
+    pids = wait_for("eight ready cells", of_full_pool)
+    assert len(pids) == 16
+    assert sum(map(pss_kb, pids)) / 8 <= 3 * 1024

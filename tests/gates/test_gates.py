@@ -163,6 +163,8 @@ def test_words_in_comments_and_strings_are_no_calls(tree):
     ("/* one\n * two */\nint x = fork();\n", "src/base/a.c:3: calls fork()"),
     ("int f(void) {\n\tgoto out;\nout:;\n}\n", "src/base/a.c:2: goto"),
     ("int x; // why\n", "src/base/a.c:1: // comment"),
+    ("long f(void) {\n\treturn time(NULL);\n}\n", "src/base/a.c:2: asks time() for the wall clock"),
+    ("int f(void *t) {\n\treturn clock_gettime(CLOCK_REALTIME, t);\n}\n", "src/base/a.c:2: the wall clock"),
 ])
 def test_banned_text_fails(tree, text, why):
     tree.compile("build/src/base/a.c.o", "int f(void) { return 0; }\n", "-c")

@@ -1,5 +1,6 @@
 """What adds up the tests is tested too: it must not call a run good that was not."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -56,14 +57,36 @@ def test_area_without_tests_is_a_failure(tree):
     assert tree.counts("tools/run-tests", "e2e") == (1, "0 passed, 1 failed, 0 skipped")
 
 
-def test_warm_runs_its_part_of_the_tests_once_more_and_tells_them_so(tree):
-    assert tree.counts("tools/run-tests", "warm") == (1, "0 passed, 1 failed, 0 skipped")
+def test_cold_runs_both_areas_once_more_and_tells_them_so(tree):
+    assert tree.counts("tools/run-tests", "cold") == (1, "0 passed, 1 failed, 0 skipped")
     told = "import os\ndef test_told():\n    assert os.environ['GLOVEBOX_TEST_START'] == '%s'\n"
-    for name in ("e2e/test_cases", "e2e/test_execute", "escape/test_x"):
-        tree.write(f"tests/{name}.py", told % "warm")
-    assert tree.counts("tools/run-tests", "warm") == (0, "3 passed, 0 failed, 0 skipped")
-    tree.write("tests/e2e/test_cases.py", told % "cold")
-    assert tree.counts("tools/run-tests", "warm") == (1, "2 passed, 1 failed, 0 skipped")
+    for name in ("e2e/test_x", "escape/test_y"):
+        tree.write(f"tests/{name}.py", told % "cold")
+    tree.write("tests/e2e/test_pool.py", told % "neither")
+    assert tree.counts("tools/run-tests", "cold") == (0, "2 passed, 0 failed, 0 skipped")
+    tree.write("tests/e2e/test_x.py", told % "warm")
+    assert tree.counts("tools/run-tests", "cold") == (1, "1 passed, 1 failed, 0 skipped")
+
+
+def test_e2e_and_escape_are_told_to_start_programs_warm(tree):
+    told = "import os\ndef test_told():\n    assert os.environ['GLOVEBOX_TEST_START'] == 'warm'\n"
+    for area in ("e2e", "escape"):
+        tree.write(f"tests/{area}/test_x.py", told)
+        assert tree.counts("tools/run-tests", area) == (0, "1 passed, 0 failed, 0 skipped")
+
+
+def test_what_is_left_out_of_the_cold_area_says_itself_how_programs_start():
+    """Each server of these files is given a flag, or the file starts none."""
+    with open(f"{TOP}/tools/run-tests", encoding="utf-8") as f:
+        names = re.search(r"EITHER_WAY = (\[.*?\])", f.read(), re.S)[1]
+    for name in re.findall(r"\w+", names):
+        with open(f"{TOP}/tests/e2e/{name}.py", encoding="utf-8") as f:
+            text = f.read()
+        for args in re.findall(r"\b(?:serve|Server)\(([^)\n]*)", text):
+            assert re.search("--cold|WARM|FLAGS|flags", args) or "def " in args, \
+                f"{name}: a server with ({args}) starts as GLOVEBOX_TEST_START says"
+        assert "def server(" in text or not re.search(r"def test_\w+\([^)]*\bserver\b", text) \
+            or "FLAGS = [\"--cold" in text, f"{name}: the usual server"
 
 
 def test_process_left_behind_is_a_failure_and_is_ended(tree):

@@ -25,10 +25,10 @@ LISTENING = re.compile(r"^Glovebox is listening on (\S+)")
 # What an answer may take beyond the run's own limit: set-up, teardown of a cell that
 # filled its memory, and two busy cores.
 GRACE_S = 20.0 * PATIENCE
-# How programs are started where a test does not say: warm, in a ready cell of the pool, as by
-# default; or cold, in a cell that is made when it is needed.
-START = os.environ.get("GLOVEBOX_TEST_START", "cold")
-START_FLAGS = {"warm": ["--cold=false", "--pool-size", "8"], "cold": []}[START]
+# How programs are started where a test does not say: warm, in a ready cell of the pool; or
+# cold, in a cell that is made when it is needed. A test's own flags come later, and win.
+START = os.environ.get("GLOVEBOX_TEST_START", "warm")
+START_FLAGS = {"warm": ["--cold=false", "--pool-size", "8"], "cold": ["--cold", "--pool-size", "0"]}[START]
 
 _bases = itertools.count(100_000_000 + (os.getpid() % 2_000) * 28 * census.UID_RANGE,
                          census.UID_RANGE)
@@ -241,7 +241,10 @@ class Server:
             last.append(self.held())
             return not self.programs() and len(last) >= 5 and last[-5:] == [last[-1]] * 5
 
-        wait_for("the server to come to rest", still)
+        try:
+            wait_for("the server to come to rest", still)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; {self.health()}; {last[-3:]}; {self.log()[-2000:]}") from None
         return last[-1]
 
     def settles_to(self, before):

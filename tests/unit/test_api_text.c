@@ -3,6 +3,7 @@
 #include "api/text.h"
 #include "api/writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,52 @@ static void numbers_are_written_short_and_exact(void **state)
 	free(json);
 }
 
+/* The same by printf(). */
+static void check_number(uint64_t n)
+{
+	struct writer w = { 0 };
+	char want[256], *json;
+	size_t len;
+
+	(void)snprintf(want, sizeof(want), "%llu.%03llu", (unsigned long long)(n / 1000),
+		(unsigned long long)(n % 1000));
+	for (len = strlen(want); want[len - 1] == '0'; len--)
+		want[len - 1] = '\0';
+	if (want[len - 1] == '.')
+		want[len - 1] = '\0';
+	len = strlen(want);
+	(void)snprintf(want + len, sizeof(want) - len, ",%llu,%lld,%lld", (unsigned long long)n,
+		(long long)n, -(long long)(n / 2));
+	len = strlen(want);
+	if (n < UINT64_C(1000000000000000))
+		(void)snprintf(want + len, sizeof(want) - len, ",%.15g", (double)n);
+	writer_array(&w, NULL);
+	writer_thousandths(&w, NULL, n);
+	writer_u64(&w, NULL, n);
+	writer_i64(&w, NULL, (int64_t)n);
+	writer_i64(&w, NULL, -(int64_t)(n / 2));
+	if (n < UINT64_C(1000000000000000))
+		writer_number(&w, NULL, (double)n);
+	writer_close(&w);
+	json = writer_take(&w, NULL);
+	json[strlen(json) - 1] = '\0';
+	assert_string_equal(json + 1, want);
+	free(json);
+}
+
+static void whole_numbers_and_thousandths_are_written_as_printf_does(void **state)
+{
+	(void)state;
+	for (uint64_t n = 0; n < 12000; n++)
+		check_number(n);
+	for (uint64_t n = 1; n <= UINT64_MAX / 10; n *= 10) {
+		check_number(n - 1);
+		check_number(n * 9);
+		check_number(n * 7 + n / 3);
+	}
+	check_number(UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +214,7 @@ int main(void)
 		cmocka_unit_test(characters_are_counted_not_bytes),
 		cmocka_unit_test(base64_runs_across_two_pieces_as_if_they_were_one),
 		cmocka_unit_test(numbers_are_written_short_and_exact),
+		cmocka_unit_test(whole_numbers_and_thousandths_are_written_as_printf_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -268,6 +268,35 @@ static void refused_packet_leaves_the_next_one_readable(void **state)
 	assert_true(m.as.CANCEL.run == 5);
 }
 
+/* By this the supervisor knows that a process died before it had read START, and so that no
+ * program began. */
+static void an_end_that_closes_with_a_packet_unread_resets_the_other(void **state)
+{
+	struct msg_cancel c = { .run = 5 };
+	struct msg m;
+	const char *rule = "";
+
+	(void)state;
+	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), 0);
+	drop_fd(&supervisor);
+	assert_int_equal(
+		channel_recv(client, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule), -ECONNRESET);
+	assert_int_equal(channel_recv(client, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule), 0);
+}
+
+static void an_end_that_has_read_all_packets_is_only_the_end(void **state)
+{
+	struct msg_cancel c = { .run = 5 };
+	struct msg m;
+	const char *rule = "";
+
+	(void)state;
+	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), 0);
+	assert_int_equal(receive(&m, &rule), 1);
+	drop_fd(&supervisor);
+	assert_int_equal(channel_recv(client, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule), 0);
+}
+
 #define channel_test(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
 
 int main(void)
@@ -276,6 +305,8 @@ int main(void)
 		channel_test(message_arrives_with_its_payload),
 		channel_test(descriptors_arrive_in_order_and_close_on_exec),
 		channel_test(closed_peer_is_the_end),
+		channel_test(an_end_that_closes_with_a_packet_unread_resets_the_other),
+		channel_test(an_end_that_has_read_all_packets_is_only_the_end),
 		channel_test(empty_channel_says_again),
 		channel_test(full_channel_says_again_and_sends_nothing),
 		channel_test(sending_to_a_closed_peer_is_an_error_not_a_signal),

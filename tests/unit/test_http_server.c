@@ -102,6 +102,27 @@ static void unix_socket_serves_as_well(void **state)
 	talk_end(&t);
 }
 
+/* Without a turn of the loop between the call and the client. */
+static void an_answer_leaves_before_the_call_returns(void **state)
+{
+	char got[256] = { 0 };
+	struct client cl;
+	struct talk t;
+
+	(void)state;
+	talk_begin(&t);
+	client_open(&cl, &t);
+	client_say(&cl, GET("/later"));
+	WAIT_FOR(&t, t.held_count == 1);
+	http_reply(t.held[0], 200, NULL, "[1]", 3, NULL);
+	assert_true(recv(bufferevent_getfd(cl.bev), got, sizeof(got) - 1, 0) > 0);
+	assert_non_null(strstr(got, "\r\n\r\n[1]"));
+	client_say(&cl, GET("/now")); /* and the connection goes on */
+	WAIT_FOR(&t, client_has(&cl, "GET /now 0\n"));
+	client_close(&cl);
+	talk_end(&t);
+}
+
 /* 2,000 in one buffer must not become 2,000 frames of the stack. */
 static void pipelined_requests_are_answered_in_order_without_recursion(void **state)
 {
@@ -677,6 +698,7 @@ int main(void)
 		cmocka_unit_test(connection_serves_one_request_after_another),
 		cmocka_unit_test(parts_of_a_request_can_be_asked_for),
 		cmocka_unit_test(unix_socket_serves_as_well),
+		cmocka_unit_test(an_answer_leaves_before_the_call_returns),
 		cmocka_unit_test(pipelined_requests_are_answered_in_order_without_recursion),
 		cmocka_unit_test(request_behind_a_running_one_waits_its_turn),
 		cmocka_unit_test(client_that_waits_to_be_asked_gets_100_and_then_200),

@@ -5,6 +5,7 @@
 #include "kernel/remap.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,6 +74,31 @@ static void what_is_written_afterwards_stays_private(void **state)
 	(void)munmap(a, BYTES);
 }
 
+static void what_could_only_be_read_can_only_be_read(void **state)
+{
+	cleanup_fd int fd = memfd_create("remap", MFD_CLOEXEC);
+	char *a = memory('a');
+	struct remap_range ranges[] = { range(a) };
+	struct fault f = { 0 };
+	int status;
+	pid_t pid;
+
+	(void)state;
+	ranges[0].read_only = true;
+	assert_int_equal(mprotect(a, BYTES, PROT_READ), 0);
+	assert_int_equal(remap_onto_file(fd, ranges, 1, &f), 0);
+	is_all(a, 'a');
+	pid = fork();
+	if (pid == 0) {
+		(void)signal(SIGSEGV, SIG_DFL);
+		*(volatile char *)a = 'c';
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	(void)munmap(a, BYTES);
+}
+
 static void memory_stays_where_it_is_when_the_file_takes_none(void **state)
 {
 	char *a = memory('a');
@@ -92,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_contents_stay_and_each_range_has_its_own),
 		cmocka_unit_test(what_is_written_afterwards_stays_private),
+		cmocka_unit_test(what_could_only_be_read_can_only_be_read),
 		cmocka_unit_test(memory_stays_where_it_is_when_the_file_takes_none),
 	};
 

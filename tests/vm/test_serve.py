@@ -6,6 +6,7 @@ import harness.server
 from conftest import TOP
 from harness import census
 from harness.poll import wait_for
+from harness.server import START
 
 # Everything starts up to twenty times slower here; what is not about time gets enough.
 ROOM = {"timeout_seconds": 120, "cpu_limit": 1}
@@ -27,14 +28,19 @@ def group_of(pid):
     return Path("/proc", str(pid), "cgroup").read_text().strip().removeprefix("0::")
 
 
-def cells(s):
-    return [g for g in census.leaves(s.groups) if Path(g).name not in ("supervisor", "inits")]
+# Page faults of a trivial program, and what of it is the program's own memory.
+FAULTS_OF_A_COLD_START = 400
+TRIVIAL_MB = {"warm": 4, "cold": 30}
 
 
 def check_service(s):
     """A handful of requests: work, and three kinds of attack."""
+    before = s.rest()
+    assert s.health().json()["warm"] == {"warm": "on", "cold": "off"}[START]
     r = s.execute("print(sum(range(10)))", **ROOM)
     assert (r.status, r.stdout, r.isolation["cgroup"]) == ("success", "45\n", "v2"), r
+    assert (r.usage["minor_faults"] > FAULTS_OF_A_COLD_START) == (START == "cold"), r
+    assert r.memory_used_mb < TRIVIAL_MB[START], r
     r = s.execute("b = []\nwhile 1: b.append(bytearray(b'x' * (1 << 20)))", memory_limit_mb=48, **ROOM)
     assert (r.status, r.exit_code, r.cause) == ("memory_exceeded", 137, "oom_kill"), r
     r = s.execute(BOMB, timeout_seconds=5, memory_limit_mb=128)
@@ -45,7 +51,7 @@ def check_service(s):
     assert r.status == "success", r
     words = r.stdout.split()
     assert words[:5] == ["True"] * 5 and int(words[5]) <= 2 and words[6:] == ["0::/"], r
-    wait_for("the cells to go", lambda: not cells(s))
+    s.settles_to(before)
 
 
 def finish(s):

@@ -437,6 +437,100 @@ class A:
   def __del__(s): print('d')
 a=A(); a.me=a
 print('end')""", {}),
+    "lowatexit": (r"""import ctypes
+libc=ctypes.CDLL(None)
+libc.__cxa_atexit(ctypes.cast(libc.abort,ctypes.c_void_p),None,None)
+print('end')""", {}),
+    "pyatexit": (r"""import ctypes
+ctypes.pythonapi.Py_AtExit(ctypes.cast(ctypes.CDLL(None).abort,ctypes.c_void_p))
+print('end')""", {}),
+    "end_default": (r"""class A:
+  def __del__(s): print('d')
+def f(a=A()): pass
+del A
+print('end')""", {}),
+    "end_closure": (r"""def make():
+  class A:
+    def __del__(s): print('d')
+  a=A()
+  return lambda: a
+f=make()
+print('end')""", {}),
+    "end_nested": (r"""x=[{'a':({1:[]},)}]
+x[0]['a'][0][1].append(type('A',(),{'__del__':lambda s: print('d')})())
+print('end')""", {}),
+    "end_gen": (r"""def g():
+  try: yield 1
+  finally: print('closed')
+h=[g()]
+next(h[0])
+print('end')""", {}),
+    "end_weakref": (r"""import weakref
+def f(): pass
+keep=[weakref.ref(f,lambda r: print('gone'))]
+print('end')""", {}),
+    "end_callbacks": (r"""import gc
+gc.callbacks.append(lambda phase,info: print(phase,info['generation']))
+print('end')""", {}),
+    "end_stats": (r"""import gc
+gc.set_debug(gc.DEBUG_COLLECTABLE)
+a=[]; a.append(a); del a
+print('end')""", {}),
+    "end_scandir": (r"""import os,warnings
+warnings.simplefilter('always')
+it={'a':os.scandir('/')}
+next(it['a'])
+print('end')""", {}),
+    "end_socket": (r"""import _socket,warnings
+warnings.simplefilter('always')
+keep=(1,[_socket.socket()])
+print('end')""", {}),
+    "end_module": (r"""open('helper.py','w').write('class A:\n  def __del__(s): print("d")\na=A()\n')
+import helper
+print('end')""", {}),
+    "end_annotated": (r"""x: type('A',(),{'__del__':lambda s: print('d')})() = 1
+print('end')""", {}),
+    "end_hook": (r"""import sys
+sys.addaudithook(lambda event,args: print(event) if event.startswith('cpython.') else None)
+print('end')""", {}),
+    "end_displayhook": (r"""import sys
+class A:
+  def __del__(s): print('d')
+sys.displayhook=A()
+print('end')""", {}),
+    "end_thread_local": (r"""import threading
+class A:
+  def __del__(s): print('d')
+keep=threading.local(); keep.a=A()
+print('end')""", {}),
+    "end_partial": (r"""import functools
+class A:
+  def __del__(s): print('d')
+keep=functools.partial(print,A())
+print('end')""", {}),
+    "end_many": (r"""class A:
+  def __del__(s): print('d')
+keep=[[] for i in range(5000)]; keep[2500].append(A())
+print('end')""", {}),
+    "on_module_file": (r"""import json,os
+json.left=os.fdopen(os.dup(1),'w'); json.left.write('unflushed')""", {}),
+    "on_module_gen": (r"""import json
+def g():
+  try: yield 1
+  finally: print('closed')
+json.left=g(); next(json.left)
+print('end')""", {}),
+    "on_sys": (r"""import sys
+class A:
+  def __init__(s,n): s.n=n
+  def __del__(s): print(s.n)
+sys.mine=A(1); sys._mine=A(2); sys.excepthook=A(3)
+print('end')""", {}),
+    "on_module": (r"""import json
+class A:
+  def __del__(s): print('d')
+json.left=A()
+print('end')""", {}),
 }
 
 KNOWN = {
@@ -445,4 +539,5 @@ KNOWN = {
     "exeopen": "/proc/self/exe is a file of the zygote's own mount: Landlock lets nobody open it, "
                "and so no cell reaches another over locks on it",
     "maps": "the zygote's module is mapped",
+    "end_stats": "an interpreter that ends finds garbage of its own, which is the zygote's here",
 }

@@ -15,6 +15,26 @@ static struct {
 } collector;
 
 static PyObject *logging;
+/* A number that nobody but logging has, and so can be changed where it is: putting another
+ * one in its place would copy a dozen pages. */
+static PyFloatObject *logging_start;
+
+static void note_logging(void)
+{
+	PyObject *was;
+
+	logging = PyDict_GetItemString(PyImport_GetModuleDict(), "logging");
+	Py_XINCREF(logging);
+	was = logging ? PyObject_GetAttrString(logging, "_startTime") : NULL;
+	if (was && PyFloat_CheckExact(was)) {
+		PyObject *own = PyFloat_FromDouble(PyFloat_AS_DOUBLE(was));
+
+		if (own && PyObject_SetAttrString(logging, "_startTime", own) == 0)
+			logging_start = (PyFloatObject *)own;
+	}
+	PyErr_Clear();
+	Py_XDECREF(was);
+}
 
 void begin_init(void)
 {
@@ -26,8 +46,7 @@ void begin_init(void)
 	}
 	collector.long_lived_total = gc->long_lived_total;
 	collector.long_lived_pending = gc->long_lived_pending;
-	logging = PyDict_GetItemString(PyImport_GetModuleDict(), "logging");
-	Py_XINCREF(logging);
+	note_logging();
 }
 
 static void restore_collector(void)
@@ -46,20 +65,21 @@ static void restore_collector(void)
  * nanoseconds. */
 static void restart_logging(void)
 {
-	PyObject *was = logging ? PyObject_GetAttrString(logging, "_startTime") : NULL;
-	PyObject *now = NULL;
+	PyObject *now;
 	struct timespec t;
 
+	if (!logging)
+		return;
 	(void)clock_gettime(CLOCK_REALTIME, &t);
-	if (was && PyFloat_Check(was))
-		now = PyFloat_FromDouble((double)t.tv_sec + (double)t.tv_nsec * 1e-9);
-	else if (was)
-		now = PyLong_FromLongLong((long long)t.tv_sec * 1000000000 + t.tv_nsec);
+	if (logging_start) {
+		logging_start->ob_fval = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+		return;
+	}
+	now = PyLong_FromLongLong((long long)t.tv_sec * 1000000000 + t.tv_nsec);
 	if (now)
 		(void)PyObject_SetAttrString(logging, "_startTime", now);
 	PyErr_Clear();
 	Py_XDECREF(now);
-	Py_XDECREF(was);
 }
 
 void begin(void)

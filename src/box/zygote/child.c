@@ -67,19 +67,18 @@ static int start(const struct runtime *rt, struct fault *f)
 	return r < 0 ? fault_set(f, r, "close_range") : 0;
 }
 
-/* The interpreter as it is before main.py. */
+/* The interpreter as it is before main.py: the zygote has left it so. */
 static int prepare(const struct child_script *script, struct fault *f)
 {
 	int r;
 
-	PyOS_AfterFork_Child();
-	if (script->fork_done() < 0)
+	if (script->after_fork() < 0)
 		return python_fault(f, "after the fork");
-	if (script->training) {
-		r = rehearse(script->training, script->training_bytes, script->scrub, f);
-		if (r < 0)
-			return r;
-	}
+	if (!script->rehearsal)
+		return 0;
+	r = rehearse(script->rehearsal, f);
+	if (r < 0)
+		return r;
 	return program_prepare() < 0 ? python_fault(f, "prepare") : 0;
 }
 

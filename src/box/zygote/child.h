@@ -6,16 +6,16 @@
  */
 #pragma once
 
+struct rehearsal;
+
 /* Once, in the zygote: note what the fork will lose. 0 or a negative errno. */
 int child_init(void);
 
 /* The agent's part, in the interpreter; the functions return 0, or -1 with an exception
  * set. */
 struct child_script {
-	int (*fork_done)(void); /* once the interpreter is usable again */
-	int (*scrub)(void);     /* after the rehearsal */
-	const char *training;   /* the program that is rehearsed, NULL: none */
-	unsigned long training_bytes;
+	int (*after_fork)(void);           /* what it must not share */
+	const struct rehearsal *rehearsal; /* NULL: none */
 };
 
 /* `channel_fd` becomes its channel; everything but the streams is closed. */

@@ -14,8 +14,9 @@
  * exception set. */
 int finish_init(void);
 
-/* Rehearse the end, and put everything back. */
-void finish_rehearse(void);
+/* Rehearse the end, and put everything back. In full: with what only a run needs that leaves
+ * something to take apart. */
+void finish_rehearse(bool in_full);
 
 /* End the process. */
 _Noreturn void finish(struct program_end end);

@@ -5,16 +5,24 @@
  *   blocks     in serve(), until the supervisor wants a child
  *   trusts     the supervisor
  */
+#define Py_BUILD_CORE_MODULE 1 /* for the hooks of a fork */
 #include <Python.h>
+#include <internal/pycore_interp.h>
 
+#include "base/check.h"
 #include "base/fault.h"
 #include "box/box.h"
+#include "box/zygote/apart.h"
 #include "box/zygote/begin.h"
 #include "box/zygote/child.h"
 #include "box/zygote/finish.h"
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
+#include "box/zygote/rehearse.h"
+#include "box/zygote/remains.h"
+#include "box/zygote/settle.h"
 #include "box/zygote/share.h"
+#include "box/zygote/streams.h"
 #include "kernel/sys.h"
 #include "kernel/twin.h"
 
@@ -25,10 +33,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* init is 1, and whom the zygote forks into the cell is next. */
+#define CELL_MAIN_TID 2
 
 static struct {
 	struct twin twin;
-	PyObject *fork_done, *scrub, *training; /* the agent's */
+	PyObject *fork_done, *reseed, *scrub, *practice, *training; /* the agent's */
+	bool strange_hooks; /* others than the modules' that after_fork() knows */
 	int first_free_fd;
 	struct msg_broken overdue; /* sent by a signal handler */
 } zygote;
@@ -121,14 +135,99 @@ static int call(PyObject *function)
 	return r ? 0 : -1;
 }
 
-static int fork_done(void)
+/* Is a hook one of those that need not run? Locks are free in a zygote, which has one
+ * thread and forks between two lines of C; random is in reseed(). */
+static bool is_known_hook(PyObject *hook)
 {
-	return call(zygote.fork_done);
+	static const char *const known[] = { "threading", "logging", "random" };
+	PyObject *name = PyObject_GetAttrString(hook, "__module__");
+	bool r = false;
+
+	for (size_t i = 0; name && PyUnicode_Check(name) && i < ARRAY_LEN(known); i++)
+		r |= PyUnicode_CompareWithASCIIString(name, known[i]) == 0;
+	PyErr_Clear();
+	Py_XDECREF(name);
+	return r;
+}
+
+static bool has_strange_hooks(void)
+{
+	const PyInterpreterState *interp = PyThreadState_Get()->interp;
+	PyObject *const lists[] = { interp->before_forkers, interp->after_forkers_parent,
+		interp->after_forkers_child };
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		for (Py_ssize_t at = 0; lists[i] && at < PyList_GET_SIZE(lists[i]); at++) {
+			if (!is_known_hook(PyList_GET_ITEM(lists[i], at)))
+				return true;
+		}
+	}
+	return false;
+}
+
+static int fill_randomly(PyObject *address_and_bytes)
+{
+	unsigned char *at = PyLong_AsVoidPtr(PyTuple_GetItem(address_and_bytes, 0));
+	size_t left = PyLong_AsSize_t(PyTuple_GetItem(address_and_bytes, 1));
+
+	if (PyErr_Occurred())
+		return -1;
+	while (left > 0) {
+		ssize_t n = getrandom(at, left, 0);
+
+		if (n < 0) {
+			(void)PyErr_SetFromErrno(PyExc_OSError);
+			return -1;
+		}
+		at += n;
+		left -= (size_t)n;
+	}
+	return 0;
+}
+
+/* What no two children may share: functions to call, and (address, bytes) of generators'
+ * states where a function would copy many pages. */
+static int reseed(void)
+{
+	int r = 0;
+
+	for (Py_ssize_t i = 0; r == 0 && i < PyTuple_GET_SIZE(zygote.reseed); i++) {
+		PyObject *item = PyTuple_GET_ITEM(zygote.reseed, i);
+
+		r = PyTuple_CheckExact(item) ? fill_randomly(item) : call(item);
+	}
+	return r;
+}
+
+/* In the child. The thread, and with it the owner of every lock, is where it was in memory;
+ * only the kernel's number for it is another one, mostly the one that the zygote wrote down
+ * ahead. So what os.fork() would do is done only where somebody has hooked into it: it
+ * copies 200 pages. */
+static int after_fork(void)
+{
+#ifdef PY_HAVE_THREAD_NATIVE_ID
+	PyThreadState_Get()->native_thread_id = PyThread_get_thread_native_id();
+#endif
+	if (zygote.strange_hooks)
+		PyOS_AfterFork_Child();
+	if ((zygote.strange_hooks || gettid() != CELL_MAIN_TID) && call(zygote.fork_done) < 0)
+		return -1;
+	return reseed();
 }
 
 static int scrub(void)
 {
 	return call(zygote.scrub);
+}
+
+static struct rehearsal rehearsal_of(PyObject *program, bool in_full)
+{
+	return (struct rehearsal){
+		.source = PyBytes_AS_STRING(program),
+		.bytes = (unsigned long)PyBytes_GET_SIZE(program),
+		.scrub = scrub,
+		.in_full = in_full,
+	};
 }
 
 static int first_free_fd(void)
@@ -171,25 +270,26 @@ static void answer(const struct msg *m, pid_t pid, int pidfd, const struct fault
 
 static void fork_one(struct msg *m)
 {
+	const struct rehearsal training = rehearsal_of(zygote.training, false);
 	const struct child_script script = {
-		.fork_done = fork_done,
-		.scrub = scrub,
-		.training = m->as.FORK.rehearse ? PyBytes_AS_STRING(zygote.training) : NULL,
-		.training_bytes = (unsigned long)PyBytes_GET_SIZE(zygote.training),
+		.after_fork = after_fork,
+		.rehearsal = m->as.FORK.rehearse ? &training : NULL,
 	};
 	struct fault f = { 0 };
 	int pidfd = -1;
 	pid_t pid = check_quiet(m->nfds, &f);
 
 	if (pid == 0) {
-		PyOS_BeforeFork();
+		if (zygote.strange_hooks)
+			PyOS_BeforeFork();
 		pid = twin_fork(&zygote.twin, m->fds[0], m->fds[1],
 			m->as.FORK.renewed ? MAIN_PID : 0, &pidfd, &f);
 		if (pid == 0) {
 			m->as.FORK.cell = 0; /* not the program's to know */
 			child_live(m->fds[2], &script);
 		}
-		PyOS_AfterFork_Parent();
+		if (zygote.strange_hooks)
+			PyOS_AfterFork_Parent();
 	}
 	answer(m, pid, pidfd, &f);
 	msg_done(m);
@@ -208,6 +308,35 @@ static int check_version(struct fault *f)
 		f, -ENOSYS, "glovebox was built for Python %s, this is %.20s", ours, theirs);
 }
 
+/* What a child does first, once here: what is bound, looked up or specialised on first use
+ * then is so in what the children share. They go the same way with fewer pages of their own. */
+static int practise(struct fault *f)
+{
+	const struct rehearsal practice = rehearsal_of(zygote.practice, true);
+	int streams[3] = { -1, -1, -1 }, r = 0;
+
+	zygote.strange_hooks = has_strange_hooks();
+	if (reseed() < 0)
+		return python_fault(f, "after the fork");
+	if (program_prepare() < 0)
+		return python_fault(f, "prepare");
+	for (int i = 0; r >= 0 && i < 3; i++)
+		r = streams[i] = sys.fcntl(i, F_DUPFD_CLOEXEC, 3);
+	if (r < 0)
+		return fault_set(f, r, "keep the streams");
+	r = rehearse(&practice, f);
+	for (int i = 0; i < 3; i++) {
+		int err = sys.dup3(streams[i], i, 0);
+
+		if (r >= 0 && err < 0)
+			r = fault_set(f, err, "put back the streams");
+		(void)sys.close(streams[i]);
+	}
+	if (r < 0)
+		return r;
+	return program_prepare() < 0 ? python_fault(f, "prepare") : 0;
+}
+
 static int prepare(struct fault *f)
 {
 	int r = check_version(f);
@@ -219,9 +348,14 @@ static int prepare(struct fault *f)
 	r = child_init();
 	if (r < 0)
 		return fault_set(f, r, "signals");
-	if (program_init() < 0 || finish_init() < 0)
+	if (program_init() < 0 || streams_init() < 0 || remains_init() < 0 || finish_init() < 0 ||
+		apart_init() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
+	r = practise(f);
+	if (r < 0)
+		return r;
+	settle_memory();
 	r = share_memory(f);
 	if (r < 0)
 		return r;
@@ -232,7 +366,7 @@ static int prepare(struct fault *f)
 	return box_die_with_supervisor(f);
 }
 
-/* serve(version, fork_done, scrub, training) */
+/* serve(version, fork_done, reseed, scrub, practice, training) */
 static PyObject *module_serve(PyObject *self, PyObject *args)
 {
 	static struct msg m; /* static: too large for a careful stack */
@@ -242,8 +376,8 @@ static PyObject *module_serve(PyObject *self, PyObject *args)
 	int r;
 
 	(void)self;
-	if (!PyArg_ParseTuple(
-		    args, "sOOS", &version, &zygote.fork_done, &zygote.scrub, &zygote.training))
+	if (!PyArg_ParseTuple(args, "sOO!OSS", &version, &zygote.fork_done, &PyTuple_Type,
+		    &zygote.reseed, &zygote.scrub, &zygote.practice, &zygote.training))
 		return NULL;
 	(void)snprintf(warm.version, sizeof(warm.version), "%s", version);
 	if (prepare(&f) < 0) {

@@ -6,6 +6,15 @@
 
 static PyObject *loader_type; /* SourceFileLoader, which says where __main__ came from */
 static PyObject *builtin_loader;
+static PyObject *own_path; /* where every program is, and the agent is in the zygote */
+static PyObject *flush_name;
+
+static PyObject *agents_path(void)
+{
+	PyObject *agent = PyDict_GetItemString(PyImport_GetModuleDict(), "__main__");
+
+	return agent ? PyObject_GetAttrString(agent, "__file__") : NULL;
+}
 
 int program_init(void)
 {
@@ -18,7 +27,9 @@ int program_init(void)
 	}
 	Py_XDECREF(external);
 	Py_XDECREF(frozen);
-	return loader_type && builtin_loader ? 0 : -1;
+	own_path = agents_path();
+	flush_name = PyUnicode_InternFromString("flush");
+	return loader_type && builtin_loader && own_path && flush_name ? 0 : -1;
 }
 
 /* The interpreter believes that it is called from nowhere: no frame of the agent shows in
@@ -59,6 +70,22 @@ static int fill_main(PyObject *dict)
 	return r;
 }
 
+/* Where it comes from, as the interpreter says it before it runs a file. */
+static int place_main(PyObject *dict)
+{
+	PyObject *loader = NULL;
+	int r = PyDict_SetItemString(dict, "__file__", own_path);
+
+	if (r == 0)
+		r = PyDict_SetItemString(dict, "__cached__", Py_None);
+	if (r == 0)
+		loader = PyObject_CallFunction(loader_type, "sO", "__main__", own_path);
+	if (!loader || PyDict_SetItemString(dict, "__loader__", loader) < 0)
+		r = -1;
+	Py_XDECREF(loader);
+	return r;
+}
+
 /* What exists is not the program's: its collections need not look at it. The collection
  * empties the lists of freed objects, which otherwise tell what went before. */
 static int freeze(void)
@@ -86,25 +113,10 @@ int program_prepare(void)
 		return -1;
 	r = fill_main(PyModule_GetDict(module));
 	if (r == 0)
+		r = place_main(PyModule_GetDict(module));
+	if (r == 0)
 		r = PyDict_SetItemString(modules, "__main__", module);
 	Py_DECREF(module);
-	return r;
-}
-
-/* Where it comes from, as the interpreter says it before it runs a file. */
-static int place_main(PyObject *dict, const char *path)
-{
-	PyObject *name = PyUnicode_DecodeFSDefault(path), *loader = NULL;
-	int r = name ? PyDict_SetItemString(dict, "__file__", name) : -1;
-
-	if (r == 0)
-		r = PyDict_SetItemString(dict, "__cached__", Py_None);
-	if (r == 0)
-		loader = PyObject_CallFunction(loader_type, "sO", "__main__", name);
-	if (!loader || PyDict_SetItemString(dict, "__loader__", loader) < 0)
-		r = -1;
-	Py_XDECREF(loader);
-	Py_XDECREF(name);
 	return r;
 }
 
@@ -115,7 +127,7 @@ static void flush_stream(const char *name)
 	PyErr_Fetch(&type, &value, &traceback);
 	stream = PySys_GetObject(name);
 	if (stream) {
-		r = PyObject_CallMethod(stream, "flush", NULL);
+		r = PyObject_CallMethodNoArgs(stream, flush_name);
 		if (!r)
 			PyErr_Clear();
 		Py_XDECREF(r);
@@ -189,7 +201,7 @@ struct program_end program_run(const char *path)
 	PyObject *module = PyImport_AddModule("__main__"), *dict, *result;
 	FILE *file = fopen(path, "rbe");
 
-	if (!module || !file || place_main(PyModule_GetDict(module), path) < 0)
+	if (!module || !file)
 		Py_FatalError("the program cannot be started");
 	dict = PyModule_GetDict(module);
 	Py_INCREF(module);

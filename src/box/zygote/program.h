@@ -20,8 +20,9 @@ struct program_end {
 /* Once, in the zygote: look up what every run needs. 0, or -1 with an exception set. */
 int program_init(void);
 
-/* Hide the agent's frames and put a fresh "__main__" into place. 0 or -1. */
+/* Hide the agent's frames and put a fresh "__main__" into place, with the path at which
+ * every program is. 0 or -1. */
 int program_prepare(void);
 
-/* Run the file `path`, absolute. */
+/* Run the file `path`, absolute, in the "__main__" that is in place. */
 struct program_end program_run(const char *path);

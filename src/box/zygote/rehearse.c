@@ -56,16 +56,14 @@ static int open_training(const char *source, unsigned long bytes, int *ret_fd, s
 	return 0;
 }
 
-static int run(int program_fd, int (*scrub)(void), struct fault *f)
+static int run(int program_fd, int (*scrub)(void), bool in_full, struct fault *f)
 {
 	struct program_end end;
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program_fd);
-	if (program_prepare() < 0)
-		return python_fault(f, "rehearsal");
 	end = program_run(path);
-	finish_rehearse();
+	finish_rehearse(in_full);
 	if (end.status != 0)
 		return fault_say(f, -EINVAL, "the training program fails");
 	if (scrub() < 0)
@@ -85,15 +83,15 @@ static void explain(int read_fd, struct fault *f)
 	(void)fault_wrap(f, "rehearsal printed \"%s\"", text);
 }
 
-int rehearse(const char *source, unsigned long bytes, int (*scrub)(void), struct fault *f)
+int rehearse(const struct rehearsal *rehearsal, struct fault *f)
 {
 	cleanup_fd int program_fd = -1, read_fd = -1;
-	int r = open_training(source, bytes, &program_fd, f);
+	int r = open_training(rehearsal->source, rehearsal->bytes, &program_fd, f);
 
 	if (r == 0)
 		r = place_streams(&read_fd, f);
 	if (r == 0)
-		r = run(program_fd, scrub, f);
+		r = run(program_fd, rehearsal->scrub, rehearsal->in_full, f);
 	if (r < 0 && read_fd >= 0)
 		explain(read_fd, f);
 	return r;

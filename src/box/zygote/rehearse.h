@@ -7,9 +7,17 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct fault;
 
-/* Run `bytes` of training program. `scrub` puts back what only it knows of; 0, or -1 with
- * an exception set. */
-int rehearse(const char *source, unsigned long bytes, int (*scrub)(void), struct fault *f)
-	__attribute__((nonnull));
+struct rehearsal {
+	const char *source; /* the training program */
+	unsigned long bytes;
+	/* Puts back what only the agent knows of; 0, or -1 with an exception set. */
+	int (*scrub)(void);
+	bool in_full; /* as finish_rehearse() */
+};
+
+/* In a "__main__" that program_prepare() has made, and that is used up by it. */
+int rehearse(const struct rehearsal *rehearsal, struct fault *f) __attribute__((nonnull));

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "box/zygote/settle.h"
 #include "box/zygote/steps.h"
 #include "kernel/remap.h"
 #include "kernel/sys.h"
@@ -16,10 +17,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define RANGES_MAX  1024
-#define MAPS_BYTES  ((size_t)1 << 20)
-#define WORTH_BYTES ((uintptr_t)128 << 10) /* less is not worth a mapping */
-#define PAGE_BYTES  4096ul
+#define RANGES_MAX 1024
+#define MAPS_BYTES ((size_t)1 << 20)
+#define PAGE_BYTES 4096ul
 
 static struct {
 	PyObjectArenaAllocator original;
@@ -74,33 +74,79 @@ static void add(struct ranges *r, struct remap_range range)
 		r->of[r->count++] = range;
 }
 
-/* "start-end perms offset device inode   name" */
-static void look_at(struct ranges *r, const char *line)
-{
+struct mapping {
 	struct remap_range range;
 	const char *perms, *name;
+};
+
+static const struct remap_range *noted_arena_of(uintptr_t address)
+{
+	for (unsigned i = 0; i < noted.arena_count; i++) {
+		if (address >= noted.arenas[i].start && address < noted.arenas[i].end)
+			return &noted.arenas[i];
+	}
+	return NULL;
+}
+
+/* Those from before share_begin(), by what settle_memory() has seen. It knows the insides of
+ * the interpreter's allocator: it is believed as far as what it says of the noted ones holds. */
+static void add_early_arenas(struct ranges *r)
+{
+	const struct remap_range *seen = settle_arenas(), *same;
+	unsigned proven = 0;
+
+	for (unsigned i = 0; i < SETTLE_ARENAS_MAX; i++) {
+		same = seen[i].end > 0 ? noted_arena_of(seen[i].start) : NULL;
+		if (same && seen[i].end > same->end)
+			return;
+		proven += same != NULL;
+	}
+	for (unsigned i = 0; proven > 0 && i < SETTLE_ARENAS_MAX; i++) {
+		if (seen[i].end > 0 && !noted_arena_of(seen[i].start))
+			add(r, seen[i]);
+	}
+}
+
+/* "start-end perms offset device inode   name" */
+static struct mapping parse(const char *line)
+{
+	struct mapping m = { .name = "" };
 	char *end;
 
-	range.start = strtoul(line, &end, 16);
-	range.end = strtoul(end + (*end == '-'), &end, 16);
-	perms = end + (*end == ' ');
-	name = strpbrk(perms, "/[");
-	if (strncmp(perms, "rw-p", 4) != 0 || !name)
+	m.range.start = strtoul(line, &end, 16);
+	m.range.end = strtoul(end + (*end == '-'), &end, 16);
+	m.perms = end + (*end == ' ');
+	m.range.read_only = strncmp(m.perms, "rw-p", 4) != 0;
+	if (strpbrk(m.perms, "/["))
+		m.name = strpbrk(m.perms, "/[");
+	return m;
+}
+
+/* The heap; the writable data of a file; and what lies right before that in the same file:
+ * written by the dynamic linker and then made read-only. */
+static void look_at(struct ranges *r, const struct mapping *before, const struct mapping *m)
+{
+	if (m->range.read_only || (m->name[0] != '/' && strcmp(m->name, "[heap]") != 0))
 		return;
-	if (strcmp(name, "[heap]") == 0 ||
-		(name[0] == '/' && range.end - range.start >= WORTH_BYTES))
-		add(r, range);
+	if (strncmp(before->perms, "r--p", 4) == 0 && before->range.end == m->range.start &&
+		strcmp(before->name, m->name) == 0)
+		add(r, before->range);
+	add(r, m->range);
 }
 
 static int look(struct ranges *r, char *maps, struct fault *f)
 {
 	ssize_t n = io_read_text(AT_FDCWD, "/proc/self/maps", maps, MAPS_BYTES);
+	struct mapping before = { .perms = "", .name = "" }, m;
 	char *line, *rest = maps;
 
 	if (n < 0)
 		return fault_set(f, (int)n, "read /proc/self/maps");
-	while ((line = strsep(&rest, "\n")))
-		look_at(r, line);
+	while ((line = strsep(&rest, "\n"))) {
+		m = parse(line);
+		look_at(r, &before, &m);
+		before = m;
+	}
 	return 0;
 }
 
@@ -114,6 +160,7 @@ static int share(struct ranges *r, char *maps, struct fault *f)
 		return fault_set(f, fd, "a file for the zygote's memory");
 	for (unsigned i = 0; i < noted.arena_count; i++)
 		add(r, noted.arenas[i]);
+	add_early_arenas(r);
 	err = look(r, maps, f);
 	return err < 0 ? err : remap_onto_file(fd, r->of, r->count, f);
 }

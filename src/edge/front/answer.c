@@ -54,6 +54,8 @@ void answer_send(struct http_request *req, const struct answer *a)
 		(void)snprintf(seconds, sizeof(seconds), "%" PRIu32, out.retry_after_s);
 		extra[n++] = (struct http_header){ "Retry-After", seconds };
 	}
+	/* The line first: what this process does behind the answer would keep the CPU from
+	 * the client that the answer wakes. */
 	log_request(req, &out);
 	http_reply(req, out.status, json_type, out.json, out.len, extra);
 }

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "edge/front/answer.h"
+#include "edge/front/kit.h"
 #include "edge/front/link.h"
 #include "edge/front/routes.h"
 #include "edge/front/runs.h"
@@ -280,7 +281,8 @@ static int fill(struct front *fr, const struct front_plan *plan, struct fault *f
 	fr->link = link_create(fr->base, plan->channel_fd, 2 * s->max_runs, &calls);
 	if (!fr->link)
 		return fault_set(f, -ENOMEM, "channel to the supervisor");
-	runs_init(&fr->runs, fr->base, fr->link, &fr->hello);
+	if (runs_init(&fr->runs, fr->base, fr->link, &fr->hello) < 0)
+		return fault_set(f, -ENOMEM, "runs");
 	fr->openapi = api_openapi_json(s, &fr->openapi_len);
 	fr->limits = api_limits_json(s, &fr->limits_len);
 	fr->drain_timer = evtimer_new(fr->base, on_drain_timer, fr);
@@ -335,6 +337,7 @@ int front_run(struct front *fr)
 
 uint32_t front_open_files(const struct settings *s)
 {
-	/* Of each run two streams, and four more while its SUBMIT waits for the channel. */
-	return 64 + s->max_connections + 6 * s->max_runs;
+	/* Of each run two streams, and four more while its SUBMIT waits for the channel; as
+	 * many of each kit in stock. */
+	return 64 + s->max_connections + 6 * (s->max_runs + KITS_MAX);
 }

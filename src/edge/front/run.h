@@ -2,7 +2,7 @@
  * descriptors that go to the supervisor and the streams that come back.
  *
  *   runs in    the front
- *   owns       its request, its streams; borrows the HTTP request
+ *   owns       its request, its kit; borrows the HTTP request
  *   threads    none
  *   blocks     never
  */
@@ -10,14 +10,14 @@
 
 #include "api/request.h"
 #include "edge/front/queue.h"
-#include "edge/front/stream.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct event_base;
 struct fault;
 struct http_request;
+struct kit;
+struct kits;
 struct link;
 
 #define RUN_ID_ROOM 33 /* 128 random bits in hexadecimal */
@@ -30,7 +30,7 @@ struct run {
 	uint64_t number;            /* its name on the channel; 0 until it is submitted */
 	char id[RUN_ID_ROOM];       /* its name for everybody else */
 	struct api_request request; /* without the code once it is submitted */
-	struct stream out, err;
+	struct kit *kit;            /* its streams, from its submission until nobody waits */
 	uint64_t entered_ns, queue_us;
 };
 
@@ -40,12 +40,11 @@ struct run *run_create(struct api_request *request) __attribute__((nonnull, warn
 void run_destroy(struct run *r);
 
 struct run_way {
-	struct event_base *base;
 	struct link *link;
-	uint64_t output_bytes; /* kept of each stream */
+	struct kits *kits;
 };
 
-/* Make the pipes, seal the code into a memfd and send SUBMIT as `number`. On failure
+/* Take a kit (kit.h), seal the code into it and send SUBMIT as `number`. On failure
  * nothing was sent. */
 int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct fault *f)
 	__attribute__((nonnull));

@@ -27,9 +27,14 @@
 #include "edge/http/server.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
+
+/* When kits are made, behind a submission. Not at once, nor behind the answer: the front would
+ * keep a CPU from the program, or from the client, that has just been woken. */
+#define REFILL_AFTER_MS 4
 
 static struct run *run_of(struct ticket *t)
 {
@@ -93,13 +98,32 @@ static void turn_away(struct runs *rs, struct http_request *req, const char *why
 	answer_detail(req, &a, "the code did not run: %s; try again later", why);
 }
 
+static void refill_later(struct runs *rs)
+{
+	static const struct timeval soon = { .tv_usec = REFILL_AFTER_MS * 1000 };
+
+	/* Without memory for it: the next submission tries again. */
+	if (!event_pending(rs->refill, EV_TIMEOUT, NULL))
+		(void)event_add(rs->refill, &soon);
+}
+
+static void on_refill(evutil_socket_t fd, short what, void *arg)
+{
+	struct runs *rs = arg;
+
+	(void)fd;
+	(void)what;
+	kits_fill(&rs->kits);
+}
+
 /* `r` has its turn. When it cannot be handed over the client is told, and the slot is
  * free again. */
 static void submit(struct runs *rs, struct run *r)
 {
-	const struct run_way way = { rs->base, rs->link, rs->hello->settings.output_bytes };
+	const struct run_way way = { rs->link, &rs->kits };
 	struct fault f = { 0 };
 
+	refill_later(rs);
 	if (run_submit(r, rs->last_number + 1, &way, &f) == 0) {
 		rs->last_number++;
 		list_submitted(rs, r);
@@ -193,8 +217,8 @@ static void answer_result(const struct runs *rs, struct run *r, const struct msg
 		.hello = rs->hello,
 		.result = m,
 		.limits = &r->request.limits,
-		.out = &r->out.kept,
-		.err = &r->err.kept,
+		.out = &r->kit->out.kept,
+		.err = &r->kit->err.kept,
 		.queue_us = r->queue_us,
 		.warnings = &r->request.warnings,
 	};
@@ -304,14 +328,18 @@ void runs_close(struct runs *rs, const char *why)
 	}
 }
 
-void runs_init(
+int runs_init(
 	struct runs *rs, struct event_base *base, struct link *link, const struct msg_hello *hello)
 {
 	const struct settings *s = &hello->settings;
 
-	*rs = (struct runs){ .base = base, .link = link, .hello = hello };
+	*rs = (struct runs){ .link = link, .hello = hello };
 	rs->closed = "the server is starting";
 	queue_init(&rs->queue, s->max_runs, s->max_queue, s->def.timeout_us * NS_PER_US);
+	kits_init(&rs->kits, base, s->max_runs, s->output_bytes);
+	kits_fill(&rs->kits);
+	rs->refill = evtimer_new(base, on_refill, rs);
+	return rs->refill ? 0 : -ENOMEM;
 }
 
 void runs_done(struct runs *rs)
@@ -327,4 +355,7 @@ void runs_done(struct runs *rs)
 		unlist(rs, r);
 		run_destroy(r);
 	}
+	kits_done(&rs->kits);
+	if (rs->refill)
+		event_free(rs->refill);
 }

@@ -8,29 +8,32 @@
  */
 #pragma once
 
+#include "edge/front/kit.h"
 #include "edge/front/queue.h"
 #include "wire/msg.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+struct event;
 struct event_base;
 struct http_request;
 struct link;
 struct run;
 
 struct runs {
-	struct event_base *base; /* borrowed, as the next two */
-	struct link *link;
+	struct link *link; /* borrowed, as the next */
 	const struct msg_hello *hello;
 	struct queue queue;
+	struct kits kits;
+	struct event *refill;  /* of the kits */
 	struct run *submitted; /* all that the supervisor knows */
 	uint64_t last_number;
 	const char *closed; /* why no run is taken; NULL while runs are */
 };
 
-/* Closed at first. `hello` must outlive it. */
-void runs_init(struct runs *rs, struct event_base *base, struct link *link,
+/* Closed at first. `hello` must outlive it. 0 or -ENOMEM; runs_done() is due in both cases. */
+int runs_init(struct runs *rs, struct event_base *base, struct link *link,
 	const struct msg_hello *hello) __attribute__((nonnull));
 /* Forgets all runs without answering; their requests must be gone already. */
 void runs_done(struct runs *rs) __attribute__((nonnull));

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define DETAIL_MAX 160
+#define DIRECT_MAX 16384 /* what a bufferevent writes at a time */
 
 static const struct {
 	int status;
@@ -185,6 +186,26 @@ bool reply_encode_refusal(struct evbuffer *out, int status, const struct http_li
 					 .extra = status == 503 ? retry : NULL });
 }
 
+/* Into the socket at once, past the bufferevent, which would ask epoll for room first and
+ * write in the loop's next turn. What the socket does not take follows by that way; so does
+ * all of it when an answer still waits there, when the connection closes behind it (which is
+ * told by the bufferevent), or at an error, which the bufferevent then meets itself. A large
+ * answer gains nothing, and the socket would take more of it at one go, which the budget of
+ * unsent.c does not see although its memory is one piece. */
+static bool send_reply(struct http_conn *c, const struct reply *r)
+{
+	struct evbuffer *out = bufferevent_get_output(c->bev), *first = c->server->answer;
+
+	if (c->closing || r->len > DIRECT_MAX || evbuffer_get_length(out) > 0)
+		return reply_encode(out, r);
+	if (!reply_encode(first, r)) {
+		(void)evbuffer_drain(first, evbuffer_get_length(first));
+		return false;
+	}
+	(void)evbuffer_write(first, bufferevent_getfd(c->bev));
+	return evbuffer_get_length(first) == 0 || evbuffer_add_buffer(out, first) == 0;
+}
+
 void http_reply(struct http_request *req, int status, const char *type, const void *body,
 	size_t len, const struct http_header *extra)
 {
@@ -201,7 +222,7 @@ void http_reply(struct http_request *req, int status, const char *type, const vo
 
 	CHECK(c->req == req && c->phase == CONN_RUNNING);
 	CHECK(status >= 200 && status <= 599);
-	if (!reply_encode(bufferevent_get_output(c->bev), &r))
+	if (!send_reply(c, &r))
 		c->broken = true;
 	c->req = NULL;
 	request_destroy(req);

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <event2/buffer.h>
 #include <event2/listener.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -123,9 +124,13 @@ struct http_server *http_server_create(struct event_base *base, int listen_fd,
 	set_phase_time(s, CONN_BODY, limits->body_ms);
 	set_phase_time(s, CONN_LINGER, limits->linger_ms);
 
-	s->listener = evconnlistener_new(
-		base, on_accept, s, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, listen_fd);
+	s->answer = evbuffer_new();
+	if (s->answer)
+		s->listener = evconnlistener_new(base, on_accept, s,
+			LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, listen_fd);
 	if (!s->listener) {
+		if (s->answer)
+			evbuffer_free(s->answer);
 		free(s);
 		return NULL;
 	}
@@ -173,6 +178,7 @@ void http_server_destroy(struct http_server *s)
 		conn_destroy(c);
 	(void)event_del(&s->drained);
 	(void)event_del(&s->shed);
+	evbuffer_free(s->answer);
 	free(s);
 }
 

@@ -101,6 +101,6 @@ struct http_header {
 /* Answer. Adds Date, Content-Length, Connection; a HEAD request gets no body but the
  * length of what GET would have got. `body` is copied. `type` NULL means application/json
  * when there is a body. `extra` ends with a NULL name and may be NULL; control bytes in its
- * values become '?'. */
+ * values become '?'. What the socket takes at once has left when this returns. */
 void http_reply(struct http_request *req, int status, const char *type, const void *body,
 	size_t len, const struct http_header *extra) __attribute__((nonnull(1)));

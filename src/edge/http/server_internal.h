@@ -79,6 +79,7 @@ struct http_server {
 	struct evconnlistener *listener;
 	struct http_limits limits;
 	struct http_calls calls;
+	struct evbuffer *answer; /* the one that is being sent; empty between calls */
 	struct timeval phase_time[CONN_PHASE_MAX];
 	struct event resume; /* accept again after the descriptors ran out */
 	struct event drained;

@@ -38,10 +38,14 @@
 #include <string.h>
 #include <sys/statfs.h>
 
-/* While it is built a cell may use this much; init and enter need about 2 MiB. */
+/* While main enters, its leaf may use at least this much; it needs about 3 MiB and some ms. */
 #define BUILD_MEMORY_BYTES (UINT64_C(64) << 20)
-#define BUILD_CPU_MILLI    UINT32_C(1000)
+#define BUILD_CPU_MILLI    UINT32_C(500)
 #define BUILD_PIDS         UINT32_C(4)
+
+/* What a leaf that is kept may hold of the program before: the kernel counts in lots, some for
+ * each CPU, and keeps caches. */
+#define LEAF_LEFT_MAX (UINT64_C(1) << 20)
 
 /* RLIMIT_NPROC is a second net: pids.max must be what refuses, because it counts. */
 #define NPROC_SLACK UINT32_C(16)
@@ -99,6 +103,7 @@ static void clear(struct cell *c, uint32_t slot, uint64_t id)
 	cgroup_clear(&c->leaf);
 	process_clear(&c->init);
 	process_clear(&c->main);
+	netstate_clear(&c->network);
 }
 
 /* A channel for one of the box's roles. Only our end is non-blocking: the box waits for
@@ -381,15 +386,39 @@ int cell_create(struct cell *c, const struct cell_factory *factory, uint32_t slo
 	return f->code;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What is in force, or will be, is left alone if it is enough to enter with. */
+static struct cgroup_limits build_limits(const struct cell *c, const struct run_limits *usual)
+{
+	return (struct cgroup_limits){
+		larger(c->leaf.in_force.memory_bytes, BUILD_MEMORY_BYTES),
+		(uint32_t)larger(usual->cpu_milli, BUILD_CPU_MILLI),
+		(uint32_t)larger(usual->pids, BUILD_PIDS),
+	};
+}
+
+/* A leaf: the one of the program before, if it can begin anew, or a new one. */
+static int make_leaf(struct cell *c, const struct cell_factory *factory, struct fault *f)
+{
+	const struct cgroup_limits lim = build_limits(c, &factory->usual);
+	char name[24];
+
+	if (c->leaf.name[0])
+		return cgroup_set_limits(factory->tree, &c->leaf, &lim, f);
+	(void)snprintf(name, sizeof(name), "c%lu", (unsigned long)c->id);
+	return cgroup_create(factory->tree, name, &lim, &c->leaf, f);
+}
+
 static int occupy(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
-	const struct cgroup_limits lim = { BUILD_MEMORY_BYTES, BUILD_CPU_MILLI, BUILD_PIDS };
-	char name[24];
 	int r;
 
 	enter_state(c, CELL_ENTERING);
-	(void)snprintf(name, sizeof(name), "c%lu", (unsigned long)c->id);
-	r = cgroup_create(factory->tree, name, &lim, &c->leaf, f);
+	r = make_leaf(c, factory, f);
 	if (r == 0)
 		r = make_scratch(c, factory, f);
 	if (r == 0)
@@ -418,8 +447,9 @@ static int move_in(struct cell *c, const struct cell_factory *factory)
 	struct fault f = { 0 };
 
 	enter_state(c, CELL_VACANT);
-	if (netstate_read(c->init.pid, &c->network, &f) < 0)
-		c->network.len = 0; /* then nothing is like it, and the cage serves once */
+	/* If that fails nothing is like it, and the cage serves once. */
+	if (netstate_open(c->init.pid, &c->network, &f) < 0)
+		log_warn("netstate", "why=%s", LQ(f.text));
 	if (occupy(c, factory, &f) == 0)
 		return 0;
 	c->fault = f;
@@ -441,6 +471,8 @@ static int settle(struct cell *c, const struct cell_factory *factory)
 	cgroup_read_usage(factory->tree, &c->leaf, &c->base);
 	cgroup_reset_peak(factory->tree, &c->leaf);
 	c->base_memory = cgroup_memory_bytes(factory->tree, &c->leaf);
+	/* What main has used until now is not the program's either. */
+	cgroup_refill_cpu(&c->leaf);
 	lim = leaf_limits(c, &factory->usual);
 	if (cgroup_set_limits(factory->tree, &c->leaf, &lim, &f) < 0) {
 		c->fault = f;
@@ -618,13 +650,22 @@ bool cell_end_main(
 
 bool cell_is_empty(struct cell *c)
 {
+	/* Read in any case: that is what makes its event, which comes before main can be
+	 * reaped, come only once. */
+	bool populated = c->leaf.name[0] != '\0' && cgroup_populated(&c->leaf) != 0;
+
 	(void)cell_reap_main(c);
-	return c->main.pid == 0 && (c->leaf.name[0] == '\0' || cgroup_populated(&c->leaf) == 0);
+	return c->main.pid == 0 && !populated;
 }
 
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
+}
+
+uint64_t cell_cpu_us(const struct cell *c, const struct cell_factory *factory)
+{
+	return less(cgroup_cpu_us(factory->tree, &c->leaf), c->base.cpu_us);
 }
 
 void cell_usage(const struct cell *c, const struct cell_factory *factory, struct cgroup_usage *ret)
@@ -668,15 +709,24 @@ static bool scratch_is_small(const struct cell *c)
  * other mounts are read-only. */
 static bool is_as_made(const struct cell *c, const struct cell_factory *factory)
 {
-	static struct netstate now; /* static: too large for a careful stack */
 	uint64_t tasks;
-	struct fault f = { 0 };
 
 	if (cgroup_tasks(factory->tree, &c->leaf, &tasks) < 0 || tasks > 0)
 		return false; /* a dead process that nobody has reaped still has its number */
-	if (c->network.len == 0 || netstate_read(c->init.pid, &now, &f) < 0)
+	return netstate_is_as_made(&c->network);
+}
+
+/* Its leaf is for the next program, or gone. */
+static bool leave_leaf(struct cell *c, const struct cell_factory *factory)
+{
+	struct fault f = { 0 };
+
+	if (cgroup_renew(factory->tree, &c->leaf, LEAF_LEFT_MAX, &f) == 0)
+		return true;
+	if (cgroup_destroy(factory->tree, &c->leaf) < 0)
 		return false;
-	return netstate_same(&now, &c->network);
+	cgroup_clear(&c->leaf);
+	return true;
 }
 
 bool cell_vacate(struct cell *c, const struct cell_factory *factory)
@@ -685,9 +735,8 @@ bool cell_vacate(struct cell *c, const struct cell_factory *factory)
 	if (c->doomed || c->runs == 0 || c->runs >= factory->runs_max || cell_is_ruin(c) ||
 		!scratch_is_small(c) || !is_as_made(c, factory))
 		return false;
-	if (cgroup_destroy(factory->tree, &c->leaf) < 0)
+	if (!leave_leaf(c, factory))
 		return false;
-	cgroup_clear(&c->leaf);
 	process_close(&c->main);
 	process_clear(&c->main);
 	c->main_died = c->main_ended = false;
@@ -718,6 +767,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 	if (r < 0)
 		log_warn("cgroup_left", "cell=%s why=\"%s\"", c->leaf.name, strerrordesc_np(-r));
 	cgroup_close(&c->leaf);
+	netstate_close(&c->network);
 	process_close(&c->init);
 	process_close(&c->main);
 	enter_state(c, CELL_GONE);

@@ -147,6 +147,10 @@ bool cell_end_main(struct cell *c, const struct cell_factory *factory,
 /* True when no process of the program is left: main reaped, its leaf empty. */
 bool cell_is_empty(struct cell *c) __attribute__((nonnull));
 
+/* CPU time of the program so far, in microseconds. */
+uint64_t cell_cpu_us(const struct cell *c, const struct cell_factory *factory)
+	__attribute__((nonnull));
+
 /* What the program used: the leaf's counters less what was there before it began. */
 void cell_usage(const struct cell *c, const struct cell_factory *factory, struct cgroup_usage *ret)
 	__attribute__((nonnull));

@@ -454,8 +454,7 @@ static void tick_live(struct board *b, struct job *j, uint64_t now)
 	j->sample_ns = now + CPU_SAMPLE_NS;
 	cgroup_sample(b->pool->factory->tree, &j->cell->leaf);
 	if (j->submit.limits.cpu_time_us > 0 &&
-		cgroup_cpu_us(b->pool->factory->tree, &j->cell->leaf) >=
-			j->submit.limits.cpu_time_us)
+		cell_cpu_us(j->cell, b->pool->factory) >= j->submit.limits.cpu_time_us)
 		step(b, j, EV_CPU);
 }
 

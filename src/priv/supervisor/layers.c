@@ -24,10 +24,10 @@
 /* Open files, rounded up: what the supervisor has when idle; while it makes one cell (its
  * mounts, and the copy of everything that a child parks before its exec); for each cell (a
  * directory in each hierarchy, two events, two channels, two pidfds, three mounts, and the
- * four of a SUBMIT). A program gets 256 where there are so many (box/enter/steps.c). */
+ * four of a SUBMIT, and what tells of its network). A program gets 256 where there are so many (box/enter/steps.c). */
 #define FILES_IDLE    64u
 #define FILES_BUILD   64u
-#define FILES_RUN     (CGROUP_HIERARCHIES_MAX + 14u)
+#define FILES_RUN     (CGROUP_HIERARCHIES_MAX + 14u + NETSTATE_FILES)
 #define FILES_PROGRAM 256u
 
 static void yes(struct layers *l, enum layer layer)

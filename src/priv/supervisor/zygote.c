@@ -19,6 +19,8 @@
 #define WARM_TIMEOUT_NS (30 * NS_PER_S) /* imports on a loaded host take a second or two */
 #define FORK_TIMEOUT_NS (3 * NS_PER_S)  /* a fork takes some ms; a stopped zygote never answers */
 
+#define REFUSALS_MAX 3 /* one can be a shortage that passes */
+
 #define SCRATCH_BYTES  (UINT64_C(1) << 20)
 #define SCRATCH_INODES UINT64_C(64)
 #define AGENT_BYTES    (UINT64_C(1) << 30) /* what is preloaded moves there; only that counts */
@@ -238,9 +240,13 @@ int zygote_hear(struct zygote *z, struct msg *ret)
 			return fault_wrap(&z->fault, "zygote");
 		}
 		was_answered(z);
-		return 1;
+		if (++z->refusals < REFUSALS_MAX)
+			return 1;
+		z->fault = ret->as.UNFORKED.fault;
+		return fault_wrap(&z->fault, "zygote: it cannot fork");
 	case MSG_FORKED:
 		was_answered(z);
+		z->refusals = 0;
 		return 1;
 	default:
 		return lost(z, -EPROTO, "unexpected message");
