@@ -544,6 +544,22 @@ static unsigned ready_cells(const struct pool *p, bool fresh, uint64_t now)
 	return n;
 }
 
+/* More can have come than were wanted: builds that were late, and had been replaced. */
+static void end_surplus(struct pool *p)
+{
+	struct cell *worst = NULL;
+
+	if (p->waiting > 0 || pool_ready(p) <= p->settings->pool_size)
+		return;
+	for (unsigned i = 0; i < p->high; i++) {
+		struct cell *c = &p->cells[i];
+
+		if (c->state == CELL_READY && !p->taken[i] && (!worst || is_better(worst, c)))
+			worst = c;
+	}
+	end_cell(p, worst);
+}
+
 /* Made in a hurry: it would serve better if it had been prepared in full. */
 static bool is_hurried(const struct pool *p, const struct cell *c)
 {
@@ -759,6 +775,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	tick_zygotes(p, now);
 	next = tick_dying(p, now);
 	replace_stale(p, now);
+	end_surplus(p);
 	replace_hurried(p, now);
 	end_old_cages(p);
 	give_up_late(p, waiting, now);
