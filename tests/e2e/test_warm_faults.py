@@ -106,6 +106,23 @@ def test_a_zygote_that_cannot_fork_is_replaced_and_costs_no_answer(serve):
     assert not is_cold(marks.ask(s))
 
 
+def test_a_zygote_that_is_late_for_cells_that_are_gone_is_kept(serve):
+    """The runs were started cold in the meantime; what it cannot fork into is not its fault."""
+    s = serve("--cold=false", "--pool-size", "0", "--max-runs", "4", "--max-builds", "4", "--log-level", "debug")
+    before = s.rest()
+    pid = zygote(s)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert all(is_cold(j.result()) for j in marks.begin(s, 4))
+        wait_for("their cells to go", lambda: len(census.leaves(s.groups)) == before["leaves"])
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for("its answers", lambda: s.log().count(" ev=unforked ") >= 4)
+    assert zygote(s) == pid and " ev=zygote_lost " not in s.log()
+    assert not is_cold(marks.ask(s))
+    s.settles_to(before)
+
+
 def test_a_zygote_whose_children_cannot_rehearse_serves_all_the_same(serve):
     """A child that has no address space left breaks while it is made ready."""
     s = serve(*WARM)
