@@ -2,6 +2,7 @@
 lost, and none is answered twice (harness/marks.py)."""
 import ctypes
 import os
+import re
 import signal
 import socket
 import struct
@@ -269,6 +270,84 @@ def test_a_client_that_leaves_between_submit_and_start_leaves_nothing(serve):
     marks.ask(s)
     assert " ev=refused " not in s.log()
     s.settles_to(before)
+
+
+# ---- A parked process that dies with START in its queue ----
+
+def parked(server):
+    """The first process of each ready cell: process 2 of its pid namespace."""
+    found = []
+    for pid in census.processes(server.uid_base, server.pid):
+        try:
+            text = Path(f"/proc/{pid}/status").read_text()
+        except OSError:  # it ended while we looked
+            continue
+        if re.search(r"^NSpid:\t.*\t2$", text, re.M):
+            found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize("who", ["main", "init"])
+@pytest.mark.parametrize("flags", [["--cold=false"], ["--cold"]], ids=["warm", "cold"])
+def test_a_parked_process_that_dies_with_its_start_unread_costs_no_answer(serve, flags, who):
+    s = serve(*flags, "--pool-size", "1", "--log-level", "debug")
+    before = s.rest()
+    (main,) = parked(s)
+    (init,) = census.cell_inits(s.uid_base, s.pid)
+    os.kill(main, signal.SIGSTOP)
+    # Until then it could still read what comes.
+    wait_for("it to stop", lambda: "\nState:\tT" in Path(f"/proc/{main}/status").read_text())
+    job = Background(marks.ask, s)
+    wait_for("START to be sent", lambda: " to=RUNNING on=READY" in s.log())
+    os.kill(main if who == "main" else init, signal.SIGKILL)
+    job.result()
+    assert s.log().count(" from=RUNNING to=WAITING on=UNREAD") == 1
+    assert s.log().count(" to=RUNNING on=READY") == 2
+    marks.must_have_answered(s, 1)
+    assert " ev=refused " not in s.log()
+    s.settles_to(before)
+
+
+def test_a_program_that_began_is_never_begun_again(serve):
+    """It has printed, so START was read; its death then is its own."""
+    s = serve(*WARM)
+    before = s.rest()
+    job = Background(s.post, {"code": "import time; print('begun', flush=True); time.sleep(600)",
+                              "timeout_seconds": 120})
+    (pid,) = wait_for("the program to sleep", lambda: [
+        p for p in s.programs() if "nanosleep" in Path(f"/proc/{p}/wchan").read_text()])
+    os.kill(pid, signal.SIGKILL)
+    reply = job.result().json()
+    assert (reply["stdout"], reply["cause"], reply["signal"]) == ("begun\n", "signal", "SIGKILL"), reply
+    assert " on=UNREAD" not in s.log()
+    s.settles_to(before)
+
+
+def test_runs_whose_parked_processes_all_die_are_refused_in_the_end(serve):
+    """A host that kills every one of them: the run is not tried for ever."""
+    s = serve(*WARM)
+    before = s.rest()
+    stop = []
+
+    def kill_them():
+        while not stop:
+            for pid in [p for p in parked(s) if p not in s.programs()]:
+                for sig in (signal.SIGSTOP, signal.SIGKILL):
+                    try:
+                        os.kill(pid, sig)
+                    except ProcessLookupError:
+                        pass
+
+    killer = Background(kill_them)
+    jobs = [Background(s.post, {"code": f"print({n})"}) for n in range(4)]
+    answers = [j.result() for j in jobs]
+    stop.append(True)
+    killer.result()
+    for n, a in enumerate(answers):
+        assert a.status in (200, 500, 503), a
+        assert a.status != 200 or a.json()["stdout"] in ("", f"{n}\n")
+    s.settles_to(before)
+    marks.ask(s)
 
 
 def test_zygotes_that_die_in_a_burst_of_requests_lose_and_double_none(serve):

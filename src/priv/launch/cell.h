@@ -76,6 +76,7 @@ struct cell {
 	uint64_t created_ns, killed_ns;
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
+	bool unread;    /* main died before it had read START: no program began */
 	bool main_died; /* main was reaped: the next three are valid */
 	int main_status;
 	struct rusage main_usage;

@@ -3,7 +3,8 @@
 #include "base/check.h"
 
 /* Every state but DONE is ended by the clock, by the caller and by a fault; and once
- * KILLING, only an empty cgroup leads on: no answer while something still runs. */
+ * KILLING, only an empty cgroup leads on: no answer while something still runs. The one way
+ * back is for a run whose program cannot have begun. */
 /* clang-format off */
 static const enum job_state edges[JOB_STATE_MAX][EV_MAX] = {
 	[JOB_WAITING] = {
@@ -15,6 +16,7 @@ static const enum job_state edges[JOB_STATE_MAX][EV_MAX] = {
 		[EV_BROKEN]   = JOB_KILLING,
 	},
 	[JOB_RUNNING] = {
+		[EV_UNREAD]   = JOB_WAITING,
 		[EV_EXIT]     = JOB_KILLING,
 		[EV_DEADLINE] = JOB_KILLING,
 		[EV_CPU]      = JOB_KILLING,
