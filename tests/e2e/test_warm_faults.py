@@ -244,9 +244,26 @@ def test_a_client_that_leaves_while_its_cell_is_made_leaves_nothing(serve):
         wait_for("its end to be taken note of", lambda: s.health().json()["running"] == 0)
     finally:
         freeze.write_text("0")
-    marks.ask(s)
     assert " from=WAITING to=KILLING on=CANCEL" in s.log()
+    # Also the cell that is ready now, for nobody.
     s.settles_to(before)
+    marks.ask(s)
+    s.settles_to(before)
+
+
+def test_cells_that_were_made_too_late_are_not_kept_beyond_the_pools_size(serve):
+    s = serve(*WARM)
+    marks.ask(s)
+    before = s.rest()
+    freeze = frozen_inits(s)
+    freeze.write_text("1")
+    try:
+        marks.ask(s)
+        wait_for("more to be begun than one", lambda: len(census.cell_inits(s.uid_base, s.pid)) >= 4)
+    finally:
+        freeze.write_text("0")
+    s.settles_to(before)
+    assert s.health().json()["ready_cells"] == 2
 
 
 def test_a_client_that_leaves_between_submit_and_start_leaves_nothing(serve):

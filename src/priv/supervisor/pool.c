@@ -488,19 +488,31 @@ static unsigned ready_cells(const struct pool *p, bool fresh, uint64_t now)
 	return n;
 }
 
-/* The replacement is made first: a stale cell goes only when the pool is full without it. */
-static void replace_stale(struct pool *p, uint64_t now)
+/* The one to part with: a stale one, else the newest. */
+static struct cell *least_wanted(struct pool *p, uint64_t now)
 {
-	if (ready_cells(p, false, now) <= p->settings->pool_size)
-		return;
+	struct cell *worst = NULL;
+
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
-		if (c->state == CELL_READY && !p->taken[i] && is_stale(p, c, now)) {
-			end_cell(p, c);
-			return;
-		}
+		if (c->state != CELL_READY || p->taken[i])
+			continue;
+		if (is_stale(p, c, now))
+			return c;
+		if (!worst || c->id > worst->id)
+			worst = c;
 	}
+	return worst;
+}
+
+/* A stale cell's replacement is made first: it goes only when the pool is full without it.
+ * Others are too many when their builds came late, so that more were begun, or when the run
+ * that they were made for was cancelled. */
+static void drop_surplus(struct pool *p, uint64_t now)
+{
+	while (ready_cells(p, false, now) > p->settings->pool_size)
+		end_cell(p, least_wanted(p, now));
 }
 
 static void give_up_late(struct pool *p, unsigned waiting, uint64_t now)
@@ -631,7 +643,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	reap_strangers(p, now);
 	tick_zygotes(p, now);
 	next = tick_dying(p, now);
-	replace_stale(p, now);
+	drop_surplus(p, now);
 	give_up_late(p, waiting, now);
 	if (!p->closing)
 		make_cells(p, waiting, running, now);
