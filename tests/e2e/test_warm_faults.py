@@ -202,6 +202,17 @@ def test_a_preload_that_spoils_the_zygote_is_named_and_runs_start_cold(serve_wit
     assert " ev=refused " not in s.log()
 
 
+def test_a_zygote_that_gets_warm_and_never_forks_is_restarted_ever_more_rarely(serve_with_modules):
+    s = serve_with_modules(*WARM, "--preload", "gbx_has_a_child")
+
+    def waits_longer():
+        marks.ask(s)
+        return " retry_ms=800" in s.log()
+
+    wait_for("the third restart to be put off", waits_longer)
+    assert re.findall(r" retry_ms=(\d+)", s.log())[:3] == ["200", "400", "800"]
+
+
 # ---- More slow programs than cells ----
 
 def test_more_slow_programs_than_cells_and_places_are_all_answered_once(serve):

@@ -308,6 +308,8 @@ static void on_forked(struct pool *p, struct msg *m)
 		keep_stray(p, &child);
 		return;
 	}
+	/* Only now it has shown that it is good for something. */
+	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
 	if (cell_forked(c, p->factory, child.pid, child.pidfd) < 0)
 		build_failed(p, c);
 }
@@ -379,7 +381,6 @@ static void promote(struct pool *p)
 	pool_unwatch(p, p->next.channel_fd);
 	p->zygote = p->next;
 	zygote_clear(&p->next);
-	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
 	p->lost = (struct fault){ 0 };
 	watch(p, p->zygote_token, p->zygote.channel_fd, EPOLLIN);
 }
