@@ -86,6 +86,7 @@ struct cell {
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
 	bool doomed;    /* init was killed */
+	bool unread;    /* main died before it had read START: no program began */
 	bool main_died; /* main was reaped: the next three are valid */
 	/* The kernel has told of main's end: it executes nothing any more, and it is all that the
 	 * leaf holds. The three are valid, too; main still has to be reaped. */

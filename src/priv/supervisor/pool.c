@@ -358,6 +358,8 @@ static void on_forked(struct pool *p, struct msg *m)
 		keep_stray(p, &child);
 		return;
 	}
+	/* Only now it has shown that it is good for something. */
+	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
 	if (cell_forked(c, p->factory, child.pid, child.pidfd) < 0)
 		build_failed(p, c);
 }
@@ -429,7 +431,6 @@ static void promote(struct pool *p)
 	pool_unwatch(p, p->next.channel_fd);
 	p->zygote = p->next;
 	zygote_clear(&p->next);
-	p->zygote_wait_ns = ZYGOTE_WAIT_MIN_NS;
 	p->lost = (struct fault){ 0 };
 	watch(p, p->zygote_token, p->zygote.channel_fd, EPOLLIN);
 }
@@ -544,22 +545,6 @@ static unsigned ready_cells(const struct pool *p, bool fresh, uint64_t now)
 	return n;
 }
 
-/* More can have come than were wanted: builds that were late, and had been replaced. */
-static void end_surplus(struct pool *p)
-{
-	struct cell *worst = NULL;
-
-	if (p->waiting > 0 || pool_ready(p) <= p->settings->pool_size)
-		return;
-	for (unsigned i = 0; i < p->high; i++) {
-		struct cell *c = &p->cells[i];
-
-		if (c->state == CELL_READY && !p->taken[i] && (!worst || is_better(worst, c)))
-			worst = c;
-	}
-	end_cell(p, worst);
-}
-
 /* Made in a hurry: it would serve better if it had been prepared in full. */
 static bool is_hurried(const struct pool *p, const struct cell *c)
 {
@@ -603,19 +588,31 @@ static void end_old_cages(struct pool *p)
 	}
 }
 
-/* The replacement is made first: a stale cell goes only when the pool is full without it. */
-static void replace_stale(struct pool *p, uint64_t now)
+/* The one to part with: a stale one, else the newest. */
+static struct cell *least_wanted(struct pool *p, uint64_t now)
 {
-	if (ready_cells(p, false, now) <= p->settings->pool_size)
-		return;
+	struct cell *worst = NULL;
+
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
-		if (c->state == CELL_READY && !p->taken[i] && is_stale(p, c, now)) {
-			end_cell(p, c);
-			return;
-		}
+		if (c->state != CELL_READY || p->taken[i])
+			continue;
+		if (is_stale(p, c, now))
+			return c;
+		if (!worst || c->id > worst->id)
+			worst = c;
 	}
+	return worst;
+}
+
+/* A stale cell's replacement is made first: it goes only when the pool is full without it.
+ * Others are too many when their builds came late, so that more were begun, or when the run
+ * that they were made for was cancelled. */
+static void drop_surplus(struct pool *p, uint64_t now)
+{
+	while (ready_cells(p, false, now) > p->settings->pool_size)
+		end_cell(p, least_wanted(p, now));
 }
 
 static void give_up_late(struct pool *p, unsigned waiting, uint64_t now)
@@ -774,8 +771,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	reap_strangers(p, now);
 	tick_zygotes(p, now);
 	next = tick_dying(p, now);
-	replace_stale(p, now);
-	end_surplus(p);
+	drop_surplus(p, now);
 	replace_hurried(p, now);
 	end_old_cages(p);
 	give_up_late(p, waiting, now);
