@@ -146,13 +146,14 @@ MODULES = {
     # It ends with its parent.
     "gbx_has_a_child": "import os\nr, w = os.pipe()\nif os.fork() == 0:\n    os.close(w)\n    os.read(r, 1)\n"
                        "    os._exit(0)",
+    "gbx_ends_at_a_fork": "import os\nos.register_at_fork(before=lambda: os._exit(0))",
     "gbx_ends_it": "import os\nos._exit(0)",
     "gbx_hangs": "import time\ntime.sleep(3600)",
 }
 WHY = {
     "gbx_throws": "module gbx_throws: RuntimeError: not today",
     "gbx_starts_a_thread": "module gbx_starts_a_thread: its import starts a thread",
-    "gbx_has_a_child": "the zygote has a child process",
+    "gbx_has_a_child": "module gbx_has_a_child: its import leaves a process",
     "gbx_ends_it": "it ended",
     "gbx_hangs": "module gbx_hangs: its import takes longer than 20 s",
 }
@@ -181,7 +182,7 @@ def serve_with_modules(serve, tmp_path, monkeypatch):
     return serve
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", WHY)
 def test_a_preload_that_spoils_the_zygote_is_named_and_runs_start_cold(serve_with_modules, name):
     s = serve_with_modules(*WARM, "--preload", f"json,{name}")
 
@@ -201,7 +202,7 @@ def test_a_preload_that_spoils_the_zygote_is_named_and_runs_start_cold(serve_wit
 
 
 def test_a_zygote_that_gets_warm_and_never_forks_is_restarted_ever_more_rarely(serve_with_modules):
-    s = serve_with_modules(*WARM, "--preload", "gbx_has_a_child")
+    s = serve_with_modules(*WARM, "--preload", "gbx_ends_at_a_fork")
 
     def waits_longer():
         marks.ask(s)

@@ -55,7 +55,8 @@ typedef int cell_fork_fn(void *ctx, struct cell *c, int channel_fd);
 /* What every cell of this supervisor is made from. */
 struct cell_factory {
 	struct cgroup_tree *tree;
-	struct cgroup *inits; /* the leaf in which all inits live */
+	struct cgroup *inits;   /* the leaf in which all inits live */
+	struct cgroup *zygotes; /* ...and all zygotes; NULL: none are started */
 	const struct view *view;
 	const struct runtime *runtime;
 	int box_image_fd;

@@ -132,7 +132,7 @@ static int spawn(struct zygote *z, const struct cell_factory *factory, struct fa
 		.err_fd = -1,
 		.namespaces = ZYGOTE_NAMESPACES,
 		.pidns_of = -1,
-		.cgroup_fd = -1,
+		.cgroup_fd = cgroup_clone_fd(factory->zygotes),
 		.new_session = 1,
 	};
 	int pair[2], r = channel_pair(pair, 0);
