@@ -570,6 +570,7 @@ static void replace_hurried(struct pool *p, uint64_t now)
 
 		if (!is_hurried(p, c))
 			continue;
+		log_debug("hurried", "cell=%lu", (unsigned long)c->id);
 		pool_unwatch(p, c->main_channel);
 		cell_evict(c);
 		pool_watch(p, c, c->main.pidfd, EPOLLIN);
