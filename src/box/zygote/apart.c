@@ -66,6 +66,18 @@ static void take_special(PyObject *sys_dict)
 	}
 }
 
+/* What `was`, of which all keys are plain text, holds by this name. A key of any other kind is
+ * the run's, and to look for it would call its methods in the middle of this. */
+static PyObject *known(PyObject *was, PyObject *name)
+{
+	return PyUnicode_CheckExact(name) ? PyDict_GetItem(was, name) : NULL;
+}
+
+static bool is_called(PyObject *name, const char *text)
+{
+	return PyUnicode_CheckExact(name) && PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
+
 /* The names of sys.modules that go, in their order: those of the run, "__main__", and what
  * stands before it there (the zygote holds on to these). */
 static PyObject *names_that_go(PyObject *modules)
@@ -75,9 +87,9 @@ static PyObject *names_that_go(PyObject *modules)
 	Py_ssize_t at = 0;
 
 	while (list && PyDict_Next(modules, &at, &name, &module)) {
-		bool is_main = PyUnicode_CompareWithASCIIString(name, "__main__") == 0;
+		bool is_main = is_called(name, "__main__");
 
-		if (after_main && PyDict_GetItem(made.modules, name) == module)
+		if (after_main && known(made.modules, name) == module)
 			continue;
 		after_main |= is_main;
 		if (PyModule_Check(module) && PyList_Append(list, name) < 0)
@@ -93,18 +105,17 @@ static PyObject *drop_modules(PyObject *modules)
 
 	for (Py_ssize_t i = 0; names && left && i < PyList_GET_SIZE(names); i++) {
 		PyObject *name = PyList_GET_ITEM(names, i);
-		PyObject *module = PyDict_GetItem(modules, name), *ref;
+		PyObject *module = Py_XNewRef(PyDict_GetItem(modules, name)), *ref;
 
-		if (!module || module == Py_None)
-			continue;
-		if (PyDict_GetItem(made.modules, name) != module) {
+		if (module && module != Py_None && known(made.modules, name) != module) {
 			ref = PyWeakref_NewRef(module, NULL);
 			if (ref)
 				(void)PyList_Append(left, ref);
 			Py_XDECREF(ref);
 		}
-		if (PyDict_SetItem(modules, name, Py_None) < 0)
+		if (module && module != Py_None && PyDict_SetItem(modules, name, Py_None) < 0)
 			PyErr_Clear();
+		Py_XDECREF(module);
 		PyErr_Clear();
 	}
 	Py_XDECREF(names);
@@ -121,7 +132,7 @@ static void clear_module(PyObject *module)
 		Py_ssize_t at = 0;
 
 		while (PyDict_Next(dict, &at, &name, &value)) {
-			const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+			const char *text = PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
 			bool private = text && text[0] == '_' && text[1] != '_';
 
 			if (!text || value == Py_None || (pass == 0 && !private) ||
@@ -192,7 +203,7 @@ static PyObject *names_that_differ(PyObject *dict, PyObject *was)
 	Py_ssize_t at = 0;
 
 	while (list && PyDict_Next(dict, &at, &name, &value)) {
-		if (PyDict_GetItem(was, name) != value && PyList_Append(list, name) < 0)
+		if (known(was, name) != value && PyList_Append(list, name) < 0)
 			PyErr_Clear();
 	}
 	return list;
@@ -219,10 +230,10 @@ static void drop_additions(PyObject *dict, PyObject *was, enum drop how)
 
 	for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
 		PyObject *name = PyList_GET_ITEM(names, i);
-		PyObject *first = how == RESTORE_ALL ? PyDict_GetItem(was, name) : Py_None;
+		PyObject *first = how == RESTORE_ALL ? known(was, name) : Py_None;
 
 		if ((how == DROP_PRIVATE && !is_private(name)) ||
-			(how == DROP_KNOWN && !PyDict_GetItem(was, name)))
+			(how == DROP_KNOWN && !known(was, name)))
 			continue;
 
 		if ((first ? PyDict_SetItem(dict, name, first) : PyDict_DelItem(dict, name)) < 0)
@@ -246,7 +257,7 @@ static bool has_additions(PyObject *dict, PyObject *was)
 		PyObject *name = PyList_GET_ITEM(names, i);
 
 		r |= PyDict_GetItem(dict, name) != Py_None &&
-		     PyUnicode_CompareWithASCIIString(name, "modules") != 0;
+		     !is_called(name, "modules");
 	}
 	Py_XDECREF(names);
 	return r;

@@ -767,6 +767,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 	if (c->init.pid > 0) {
 		drop_fd(&c->init_channel);
 		process_kill(&c->init);
+		c->doomed = true;
 		if (process_reap(&c->init, &status, &usage) == 0)
 			return false;
 	}
