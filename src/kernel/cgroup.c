@@ -194,18 +194,6 @@ int cgroup_renew(
 	return renew_pids(t, cg, f);
 }
 
-int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)
-{
-	int r;
-
-	for (unsigned i = 1; i < t->count; i++) {
-		r = cgroup_write_u64(cg->fd[i], "cgroup.procs", (uint64_t)pid);
-		if (r < 0)
-			return fault_set(f, r, "cgroup %s: join in %s", cg->name, t->h[i].mount);
-	}
-	return 0;
-}
-
 int cgroup_open_tasks(
 	const struct cgroup_tree *t, const struct cgroup *cg, unsigned i, struct fault *f)
 {
