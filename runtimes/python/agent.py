@@ -32,7 +32,7 @@ def load_extension():
 
 
 def preload(glovebox, names):
-    """Import them; one that fails, hangs or starts a thread ends the zygote, by name."""
+    """Import them; one that fails, hangs, starts a thread or leaves a process ends the zygote, by name."""
     for name in names:
         glovebox.bound(name, SECONDS_A_MODULE)
         try:
@@ -41,6 +41,8 @@ def preload(glovebox, names):
             glovebox.fail(f"module {name}: {type(e).__name__}: {e}")
         if glovebox.threads() != 1:
             glovebox.fail(f"module {name}: its import starts a thread")
+        if glovebox.is_parent():
+            glovebox.fail(f"module {name}: its import leaves a process")
     glovebox.bound("", 0)
 
 

@@ -241,13 +241,12 @@ int process_map_ids(const struct process *p, const uint32_t *inside, const uint3
 
 int process_oom_score(const struct process *p, int score, struct fault *f)
 {
-	cleanup_fd int dir = open_proc(p, f);
-	char text[16];
+	char path[40], text[16];
 
-	if (dir < 0)
-		return dir;
+	/* The child is not reaped: the number is its own. */
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)p->pid);
 	(void)snprintf(text, sizeof(text), "%d", score);
-	return write_proc(dir, "oom_score_adj", text, f);
+	return write_proc(AT_FDCWD, path, text, f);
 }
 
 bool process_is(pid_t pid, int pidfd)

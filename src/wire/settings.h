@@ -38,7 +38,7 @@
 		"start although this layer of the cage cannot be had; may be repeated")                    \
 	X("max-runs",          max_runs,        COUNT,     "0", 0, 120,                                    \
 		"runs at the same time; 0 means two for each CPU, at least 4")                             \
-	X("pool-size",         pool_size,       COUNT,     "0", 0, 400,                                    \
+	X("pool-size",         pool_size,       COUNT,     "8", 0, 400,                                    \
 		"ready cells kept ahead of requests; 0 makes each cell when it is needed")                 \
 	X("max-builds",        max_builds,      COUNT,     "2", 1, 64,                                     \
 		"cells made at the same time")                                                             \
@@ -46,7 +46,7 @@
 		"age at which a ready cell is replaced")                                                   \
 	X("cage-runs",         cage_runs,       COUNT,     "100", 1, 1000000000,                           \
 		"programs that one cage may serve, one after the other; 1: a cage for each")               \
-	X("cold",              cold,            BOOL,      "true", 0, 1,                                  \
+	X("cold",              cold,            BOOL,      "false", 0, 1,                                 \
 		"start an interpreter for every run instead of forking a warm one")                        \
 	X("preload",           preload,         MODULES,   "", 0, 0,                                       \
 		"modules that the warm interpreter imports ahead, beside many of the standard library")    \

@@ -1,7 +1,8 @@
 """What goes wrong with a warm interpreter, in its fork, and around a dispatch: no request is
 lost, and none is answered twice (harness/marks.py)."""
-import ctypes
 import os
+import resource
+import re
 import signal
 import socket
 import struct
@@ -106,18 +107,33 @@ def test_a_zygote_that_cannot_fork_is_replaced_and_costs_no_answer(serve):
     assert not is_cold(marks.ask(s))
 
 
+def test_a_zygote_that_is_late_for_cells_that_are_gone_is_kept(serve):
+    """The runs were started cold in the meantime; what it cannot fork into is not its fault."""
+    s = serve("--cold=false", "--pool-size", "0", "--max-runs", "4", "--max-builds", "4", "--log-level", "debug")
+    before = s.rest()
+    pid = zygote(s)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert all(is_cold(j.result()) for j in marks.begin(s, 4))
+        wait_for("their cells to go", lambda: len(census.leaves(s.groups)) == before["leaves"])
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for("its answers", lambda: s.log().count(" ev=unforked ") >= 4)
+    assert zygote(s) == pid and " ev=zygote_lost " not in s.log()
+    assert not is_cold(marks.ask(s))
+    s.settles_to(before)
+
+
 def test_a_zygote_whose_children_cannot_rehearse_serves_all_the_same(serve):
-    """A child that has no address space left breaks while it is made ready."""
+    """A child breaks while it is made ready if it cannot write the training program, which is
+    longer than what is asked here."""
     s = serve(*WARM)
     s.rest()
-    pid = zygote(s)
-    used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    limits = (ctypes.c_uint64 * 2)(used + 4096, used + 4096)
-    assert ctypes.CDLL(None).prlimit(pid, 9, limits, None) == 0  # RLIMIT_AS
+    resource.prlimit(zygote(s), resource.RLIMIT_FSIZE, (80, 80))
     for _ in range(4):
         for j in marks.begin(s, 3):
             j.result()
-    wait_for("a rehearsal to fail", lambda: "rehearsal" in s.log())
+    wait_for("a rehearsal to fail", lambda: "write the training program" in s.log())
     marks.must_have_answered(s, 12)
     assert " ev=refused " not in s.log()
 
@@ -130,13 +146,14 @@ MODULES = {
     # It ends with its parent.
     "gbx_has_a_child": "import os\nr, w = os.pipe()\nif os.fork() == 0:\n    os.close(w)\n    os.read(r, 1)\n"
                        "    os._exit(0)",
+    "gbx_ends_at_a_fork": "import os\nos.register_at_fork(before=lambda: os._exit(0))",
     "gbx_ends_it": "import os\nos._exit(0)",
     "gbx_hangs": "import time\ntime.sleep(3600)",
 }
 WHY = {
     "gbx_throws": "module gbx_throws: RuntimeError: not today",
     "gbx_starts_a_thread": "module gbx_starts_a_thread: its import starts a thread",
-    "gbx_has_a_child": "the zygote has a child process",
+    "gbx_has_a_child": "module gbx_has_a_child: its import leaves a process",
     "gbx_ends_it": "it ended",
     "gbx_hangs": "module gbx_hangs: its import takes longer than 20 s",
 }
@@ -165,7 +182,7 @@ def serve_with_modules(serve, tmp_path, monkeypatch):
     return serve
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", WHY)
 def test_a_preload_that_spoils_the_zygote_is_named_and_runs_start_cold(serve_with_modules, name):
     s = serve_with_modules(*WARM, "--preload", f"json,{name}")
 
@@ -182,6 +199,17 @@ def test_a_preload_that_spoils_the_zygote_is_named_and_runs_start_cold(serve_wit
     assert all(is_cold(r) for r in replies)
     marks.must_have_answered(s, len(replies))
     assert " ev=refused " not in s.log()
+
+
+def test_a_zygote_that_gets_warm_and_never_forks_is_restarted_ever_more_rarely(serve_with_modules):
+    s = serve_with_modules(*WARM, "--preload", "gbx_ends_at_a_fork")
+
+    def waits_longer():
+        marks.ask(s)
+        return " retry_ms=800" in s.log()
+
+    wait_for("the third restart to be put off", waits_longer)
+    assert re.findall(r" retry_ms=(\d+)", s.log())[:3] == ["200", "400", "800"]
 
 
 # ---- More slow programs than cells ----
@@ -221,14 +249,31 @@ def test_a_client_that_leaves_while_its_cell_is_made_leaves_nothing(serve):
     freeze.write_text("1")
     try:
         with leaving(s):
-            wait_for("its cell to be begun", lambda: len(census.leaves(s.groups)) > before["leaves"])
+            wait_for("its cell to be begun", lambda: census.cell_inits(s.uid_base, s.pid))
             assert s.health().json()["running"] == 1
         wait_for("its end to be taken note of", lambda: s.health().json()["running"] == 0)
     finally:
         freeze.write_text("0")
-    marks.ask(s)
     assert " from=WAITING to=KILLING on=CANCEL" in s.log()
+    # Also the cell that is ready now, for nobody.
     s.settles_to(before)
+    marks.ask(s)
+    s.settles_to(before)
+
+
+def test_cells_that_were_made_too_late_are_not_kept_beyond_the_pools_size(serve):
+    s = serve(*WARM, "--cage-runs", "1")
+    marks.ask(s)
+    before = s.rest()
+    freeze = frozen_inits(s)
+    freeze.write_text("1")
+    try:
+        marks.ask(s)
+        wait_for("more to be begun than one", lambda: len(census.cell_inits(s.uid_base, s.pid)) >= 4)
+    finally:
+        freeze.write_text("0")
+    s.settles_to(before)
+    assert s.health().json()["ready_cells"] == 2
 
 
 def test_a_client_that_leaves_between_submit_and_start_leaves_nothing(serve):
@@ -252,6 +297,84 @@ def test_a_client_that_leaves_between_submit_and_start_leaves_nothing(serve):
     marks.ask(s)
     assert " ev=refused " not in s.log()
     s.settles_to(before)
+
+
+# ---- A parked process that dies with START in its queue ----
+
+def parked(server):
+    """The first process of each ready cell: process 2 of its pid namespace."""
+    found = []
+    for pid in census.processes(server.uid_base, server.pid):
+        try:
+            text = Path(f"/proc/{pid}/status").read_text()
+        except OSError:  # it ended while we looked
+            continue
+        if re.search(r"^NSpid:\t.*\t2$", text, re.M):
+            found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize("who", ["main", "init"])
+@pytest.mark.parametrize("flags", [["--cold=false"], ["--cold"]], ids=["warm", "cold"])
+def test_a_parked_process_that_dies_with_its_start_unread_costs_no_answer(serve, flags, who):
+    s = serve(*flags, "--pool-size", "1", "--log-level", "debug")
+    before = s.rest()
+    (main,) = parked(s)
+    (init,) = census.cell_inits(s.uid_base, s.pid)
+    os.kill(main, signal.SIGSTOP)
+    # Until then it could still read what comes.
+    wait_for("it to stop", lambda: "\nState:\tT" in Path(f"/proc/{main}/status").read_text())
+    job = Background(marks.ask, s)
+    wait_for("START to be sent", lambda: " to=RUNNING on=READY" in s.log())
+    os.kill(main if who == "main" else init, signal.SIGKILL)
+    job.result()
+    assert s.log().count(" from=RUNNING to=WAITING on=UNREAD") == 1
+    assert s.log().count(" to=RUNNING on=READY") == 2
+    marks.must_have_answered(s, 1)
+    assert " ev=refused " not in s.log()
+    s.settles_to(before)
+
+
+def test_a_program_that_began_is_never_begun_again(serve):
+    """It has printed, so START was read; its death then is its own."""
+    s = serve(*WARM)
+    before = s.rest()
+    job = Background(s.post, {"code": "import time; print('begun', flush=True); time.sleep(600)",
+                              "timeout_seconds": 120})
+    (pid,) = wait_for("the program to sleep", lambda: [
+        p for p in s.programs() if "nanosleep" in Path(f"/proc/{p}/wchan").read_text()])
+    os.kill(pid, signal.SIGKILL)
+    reply = job.result().json()
+    assert (reply["stdout"], reply["cause"], reply["signal"]) == ("begun\n", "signal", "SIGKILL"), reply
+    assert " on=UNREAD" not in s.log()
+    s.settles_to(before)
+
+
+def test_runs_whose_parked_processes_all_die_are_refused_in_the_end(serve):
+    """A host that kills every one of them: the run is not tried for ever."""
+    s = serve(*WARM)
+    before = s.rest()
+    stop = []
+
+    def kill_them():
+        while not stop:
+            for pid in [p for p in parked(s) if p not in s.programs()]:
+                for sig in (signal.SIGSTOP, signal.SIGKILL):
+                    try:
+                        os.kill(pid, sig)
+                    except ProcessLookupError:
+                        pass
+
+    killer = Background(kill_them)
+    jobs = [Background(s.post, {"code": f"print({n})"}) for n in range(4)]
+    answers = [j.result() for j in jobs]
+    stop.append(True)
+    killer.result()
+    for n, a in enumerate(answers):
+        assert a.status in (200, 500, 503), a
+        assert a.status != 200 or a.json()["stdout"] in ("", f"{n}\n")
+    s.settles_to(before)
+    marks.ask(s)
 
 
 def test_zygotes_that_die_in_a_burst_of_requests_lose_and_double_none(serve):

@@ -68,7 +68,8 @@ def test_raw_forks_whose_result_is_ignored(warm):
 
 
 def test_a_neighbour_can_fork_during_a_bomb(warm):
-    attack = Background(warm.execute, BOMBS["fork loop"], timeout_seconds=2.5)
+    # Each copy of the interpreter writes to some MB.
+    attack = Background(warm.execute, BOMBS["fork loop"], timeout_seconds=2.5, memory_limit_mb=512)
     wait_for("the bomb to go off", lambda: len(warm.programs()) > 8)
     r = warm.run("import subprocess; print(subprocess.run(['echo', 'hi'], capture_output=True).stdout)")
     assert r.stdout == "b'hi\\n'\n"

@@ -54,7 +54,7 @@ def test_the_diagram_of_a_run_is_the_table_in_the_code(monkeypatch):
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     picture = module.job()
-    assert picture.count("->") == 5
+    assert picture.count("->") == 6
     assert read("docs/diagrams/job.dot") == picture
 
 

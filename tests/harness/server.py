@@ -28,7 +28,7 @@ GRACE_S = 20.0 * PATIENCE
 # How programs are started where a test does not say: warm, in a ready cell of the pool; or
 # cold, in a cell that is made when it is needed. A test's own flags come later, and win.
 START = os.environ.get("GLOVEBOX_TEST_START", "warm")
-START_FLAGS = {"warm": ["--cold=false", "--pool-size", "8"], "cold": ["--cold", "--pool-size", "0"]}[START]
+START_FLAGS = {"warm": [], "cold": ["--cold", "--pool-size", "0"]}[START]
 
 _bases = itertools.count(100_000_000 + (os.getpid() % 2_000) * 28 * census.UID_RANGE,
                          census.UID_RANGE)

@@ -43,6 +43,21 @@ static void code_is_released_only_from_a_waiting_run(void **state)
 		assert_int_equal(job_next(s, EV_READY), s == JOB_WAITING ? JOB_RUNNING : JOB_NONE);
 }
 
+/* UNREAD_MAX in board.c bounds how often. */
+static void a_run_goes_back_only_when_its_release_was_not_read(void **state)
+{
+	(void)state;
+	for (enum job_state s = JOB_NONE; s < JOB_STATE_MAX; s++) {
+		for (enum job_event ev = 0; ev < EV_MAX; ev++) {
+			if (job_next(s, ev) != JOB_WAITING)
+				continue;
+			assert_int_equal(s, JOB_RUNNING);
+			assert_int_equal(ev, EV_UNREAD);
+		}
+	}
+	assert_int_equal(job_next(JOB_RUNNING, EV_UNREAD), JOB_WAITING);
+}
+
 static void a_killed_run_never_runs_again(void **state)
 {
 	(void)state;
@@ -77,6 +92,7 @@ int main(void)
 		cmocka_unit_test(every_live_state_answers_deadline_cancel_and_fault),
 		cmocka_unit_test(an_answer_is_reached_only_through_an_empty_cgroup),
 		cmocka_unit_test(code_is_released_only_from_a_waiting_run),
+		cmocka_unit_test(a_run_goes_back_only_when_its_release_was_not_read),
 		cmocka_unit_test(a_killed_run_never_runs_again),
 		cmocka_unit_test(done_and_free_are_final),
 		cmocka_unit_test(every_state_and_event_has_a_name),

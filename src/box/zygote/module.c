@@ -125,6 +125,13 @@ static PyObject *module_threads(PyObject *self, PyObject *args)
 	return PyLong_FromLong(twin_threads());
 }
 
+static PyObject *module_is_parent(PyObject *self, PyObject *args)
+{
+	(void)self;
+	(void)args;
+	return PyBool_FromLong(twin_children() != -ECHILD);
+}
+
 /* ---- Forking ---- */
 
 static int call(PyObject *function)
@@ -399,6 +406,7 @@ static PyMethodDef methods[] = {
 	{ "fail", module_fail, METH_VARARGS, NULL },
 	{ "bound", module_bound, METH_VARARGS, NULL },
 	{ "threads", module_threads, METH_NOARGS, NULL },
+	{ "is_parent", module_is_parent, METH_NOARGS, NULL },
 	{ "serve", module_serve, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };

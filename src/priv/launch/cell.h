@@ -55,7 +55,8 @@ typedef int cell_fork_fn(void *ctx, struct cell *c, int channel_fd);
 /* What every cell of this supervisor is made from. */
 struct cell_factory {
 	struct cgroup_tree *tree;
-	struct cgroup *inits; /* the leaf in which all inits live */
+	struct cgroup *inits;   /* the leaf in which all inits live */
+	struct cgroup *zygotes; /* ...and all zygotes; NULL: none are started */
 	const struct view *view;
 	const struct runtime *runtime;
 	int box_image_fd;
@@ -86,6 +87,7 @@ struct cell {
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
 	bool doomed;    /* init was killed */
+	bool unread;    /* main died before it had read START: no program began */
 	bool main_died; /* main was reaped: the next three are valid */
 	/* The kernel has told of main's end: it executes nothing any more, and it is all that the
 	 * leaf holds. The three are valid, too; main still has to be reaped. */

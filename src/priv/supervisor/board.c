@@ -2,6 +2,7 @@
  *
  *   SUBMIT      a free place                                         -> WAITING
  *   a cell      limits in force, START sent, the deadline armed      -> RUNNING
+ *   unread      its main process died with START unread: another cell  -> WAITING
  *   first end   evidence noted, what is left in the cgroup killed    -> KILLING
  *   empty       verdict decided, RESULT or REFUSED sent, the cell
  *               given back to the pool                               -> DONE
@@ -24,7 +25,7 @@
 #include <sys/epoll.h>
 
 #define BUILD_TIMEOUT_NS   (10 * NS_PER_S) /* a cell takes some 10 ms; this is for a hung host */
-#define START_TRIES_MAX    3
+#define UNREAD_MAX         8 /* parked processes that die one after the other: somebody kills them */
 #define BUILD_FAILURES_MAX 2 /* one can be bad luck */
 #define CPU_SAMPLE_NS      (50 * NS_PER_MS)
 #define SEND_RETRY_NS      (5 * NS_PER_MS)
@@ -123,9 +124,9 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	pool_watch_run(b->pool, c);
 	j->released_ns = clock_ns();
 	r = cell_start(c, b->pool->factory, &j->submit.limits, j->submit.code_bytes, j->fds, &f);
-	if ((r == -EPIPE || r == -ECONNRESET) && j->tries++ < START_TRIES_MAX) {
+	if (r == -EPIPE || r == -ECONNRESET) {
 		/* The parked process was dead (the host's OOM killer likes it best): nothing
-		 * ran, so the run waits on for another cell. */
+		 * ran, so the run waits on for another cell. Each such try uses one up. */
 		release_cell(b, j);
 		return;
 	}
@@ -137,7 +138,7 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	j->started_ns = clock_ns();
 	j->deadline_ns = j->started_ns + j->submit.limits.timeout_us * NS_PER_US;
 	j->sample_ns = j->started_ns + CPU_SAMPLE_NS;
-	close_fds(j);
+	/* The descriptors stay until START was read: another cell may need them. */
 	step(b, j, EV_READY);
 	/* What has waited there until now is about others: a number may have been used before. */
 	board_hear_records(b);
@@ -343,15 +344,31 @@ static int hear_start(struct board *b, struct job *j)
 	if (channel < 0)
 		return 0;
 	r = cell_hear(j->cell, b->pool->factory);
-	if (j->cell->main_channel != channel)
+	if (j->cell->main_channel != channel) {
 		pool_unwatch(b->pool, channel);
+		close_fds(j);
+	}
 	return r;
+}
+
+/* The parked process was killed with START in its queue: nothing ran, so the run waits on
+ * for another cell. */
+static void wait_again(struct board *b, struct job *j)
+{
+	step(b, j, EV_UNREAD);
+	j->started_ns = 0;
+	j->deadline_ns = clock_ns() + BUILD_TIMEOUT_NS;
+	release_cell(b, j);
 }
 
 /* `end`: what the kernel has told of main's end, or NULL. */
 static void look_running(struct board *b, struct job *j, const struct taskstats_exit *end)
 {
-	if (hear_start(b, j) < 0) {
+	int r = hear_start(b, j);
+
+	if (r < 0 && j->cell->unread && j->unread++ < UNREAD_MAX) {
+		wait_again(b, j);
+	} else if (r < 0) {
 		j->fault = j->cell->fault;
 		step(b, j, EV_BROKEN);
 	} else if (cell_reap_main(j->cell) ||

@@ -19,7 +19,7 @@
 struct job {
 	enum job_state state;
 	struct msg_submit submit;
-	int fds[4];        /* code, stdin, stdout, stderr; -1 once handed on */
+	int fds[4];        /* code, stdin, stdout, stderr; -1 once START was read */
 	struct cell *cell; /* NULL while it waits for one, and after it was given back */
 	uint64_t submitted_ns, started_ns; /* started_ns 0: the code did not run */
 	uint64_t released_ns;              /* just before START: main cannot have run earlier */
@@ -27,7 +27,7 @@ struct job {
 	uint64_t sample_ns;                /* when CPU time is looked at again */
 	uint64_t killed_ns, retry_ns;
 	enum job_event ended_by;
-	unsigned tries; /* cells that were dead when their START was sent */
+	unsigned unread; /* cells that died before they had read their START */
 	bool oom, unsent;
 	struct fault fault;
 	struct msg_result result; /* valid in DONE while unsent */

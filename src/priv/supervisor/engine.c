@@ -21,6 +21,7 @@ void engine_clear(struct engine *e)
 {
 	memset(e, 0, sizeof(*e));
 	cgroup_clear(&e->inits);
+	cgroup_clear(&e->zygotes);
 	taskstats_clear(&e->records);
 	e->lease.fd = e->self_fd = e->box_fd = -1;
 }
@@ -76,6 +77,8 @@ static void log_degraded(const struct engine *e)
 
 /* Inits are ours and small; the limits are for a bug, not for a tenant. */
 static const struct cgroup_limits inits_limits = { UINT64_C(1) << 30, 1000, 4096 };
+/* Far above what modules need: what an import leaves running is to be found and ended. */
+static const struct cgroup_limits zygotes_limits = { UINT64_C(16) << 30, 1000, 256 };
 
 static int prepare(struct engine *e, struct fault *f)
 {
@@ -111,11 +114,14 @@ static int prepare(struct engine *e, struct fault *f)
 		return r;
 	}
 	r = cgroup_create(&e->tree, "inits", &inits_limits, &e->inits, f);
+	if (r == 0)
+		r = cgroup_create(&e->tree, "zygotes", &zygotes_limits, &e->zygotes, f);
 	if (r < 0)
 		return r;
 	e->factory = (struct cell_factory){
 		.tree = &e->tree,
 		.inits = &e->inits,
+		.zygotes = &e->zygotes,
 		.usual = e->settings.def,
 		.view = &e->view,
 		.runtime = &e->settings.runtime,
@@ -186,6 +192,7 @@ void engine_close(struct engine *e)
 {
 	taskstats_close(&e->records);
 	(void)cgroup_destroy(&e->tree, &e->inits);
+	(void)cgroup_destroy(&e->tree, &e->zygotes);
 	if (e->tree_open) {
 		cgroup_tree_close(&e->tree);
 		/* Confirms that the own groups are gone, and clears the record. Not from inside

@@ -18,7 +18,8 @@ struct engine {
 	struct settings settings; /* uid_base moved to this instance's block */
 	struct lease lease;
 	struct cgroup_tree tree;
-	struct cgroup inits; /* the leaf of all cells' inits */
+	struct cgroup inits;   /* the leaf of all cells' inits */
+	struct cgroup zygotes; /* ...and of the zygotes */
 	struct view view;
 	struct layers layers;
 	struct cell_factory factory;

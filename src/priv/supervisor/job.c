@@ -4,7 +4,8 @@
 
 /* Every state but DONE is ended by the clock, by the caller and by a fault; and once
  * KILLING, only a cgroup in which nothing can execute leads on: an empty one, or one that holds
- * nothing but a main process of whose end the kernel has told. */
+ * nothing but a main process of whose end the kernel has told. The one way back is for a run
+ * whose program cannot have begun. */
 /* clang-format off */
 static const enum job_state edges[JOB_STATE_MAX][EV_MAX] = {
 	[JOB_WAITING] = {
@@ -16,6 +17,7 @@ static const enum job_state edges[JOB_STATE_MAX][EV_MAX] = {
 		[EV_BROKEN]   = JOB_KILLING,
 	},
 	[JOB_RUNNING] = {
+		[EV_UNREAD]   = JOB_WAITING,
 		[EV_EXIT]     = JOB_KILLING,
 		[EV_DEADLINE] = JOB_KILLING,
 		[EV_CPU]      = JOB_KILLING,

@@ -16,6 +16,7 @@
 
 #define JOB_EVENTS(X)                                                                          \
 	X(READY,    "the cell is complete and the program was released")                      \
+	X(UNREAD,   "the main process died before it had read what releases the program")     \
 	X(EXIT,     "the main process died")                                                  \
 	X(DEADLINE, "the wall clock ran out")                                                 \
 	X(CPU,      "the CPU time ran out")                                                   \

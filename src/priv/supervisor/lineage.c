@@ -98,7 +98,6 @@ static void promote(struct lineage *l)
 	watch_drop(&l->watch, l->next.channel_fd);
 	l->current = l->next;
 	zygote_clear(&l->next);
-	l->retry_wait_ns = RETRY_WAIT_MIN_NS;
 	l->lost = (struct fault){ 0 };
 	watch_add(&l->watch, CURRENT, l->current.channel_fd, EPOLLIN);
 }
@@ -117,7 +116,9 @@ static void on_forked(struct lineage *l, struct msg *m)
 		process_close(&child);
 		return;
 	}
-	l->owner.forked(l->owner.ctx, m->as.FORKED.cell, &child);
+	/* Only now it has shown that it is good for something. */
+	if (l->owner.forked(l->owner.ctx, m->as.FORKED.cell, &child))
+		l->retry_wait_ns = RETRY_WAIT_MIN_NS;
 }
 
 static void on_unforked(struct lineage *l, const struct msg *m)

@@ -26,8 +26,8 @@ struct lineage_owner {
 	const struct cell_factory *factory;
 	struct reaper *reaper;
 	void *ctx; /* of the calls below */
-	/* `child` was forked for cell `id`, and is the callee's. */
-	void (*forked)(void *ctx, uint64_t id, struct process *child);
+	/* `child` was forked for cell `id`, and is the callee's. False: nobody waited for it. */
+	bool (*forked)(void *ctx, uint64_t id, struct process *child);
 	/* Nothing was, or can be, forked for cell `id`. */
 	void (*unforked)(void *ctx, uint64_t id);
 	/* A zygote is gone: what it still owed to cells of its generation will not come. */

@@ -59,16 +59,19 @@ static struct cell *awaiting(struct pool *p, uint64_t id)
 	return NULL;
 }
 
-static void on_forked(void *ctx, uint64_t id, struct process *child)
+static bool on_forked(void *ctx, uint64_t id, struct process *child)
 {
 	struct pool *p = ctx;
 	struct cell *c = awaiting(p, id);
 
-	/* Its cell is gone: it meets a closed channel. */
-	if (!c)
+	if (!c) {
+		/* Its cell is gone: it meets a closed channel. */
 		reaper_keep(&p->reaper, child);
-	else if (cell_forked(c, p->factory, child->pid, child->pidfd) < 0)
+		return false;
+	}
+	if (cell_forked(c, p->factory, child->pid, child->pidfd) < 0)
 		pool_build_failed(p, c);
+	return true;
 }
 
 static void on_unforked(void *ctx, uint64_t id)

@@ -120,35 +120,31 @@ static unsigned ending_cages(const struct pool *p, uint64_t now)
 
 /* ---- What goes ---- */
 
-/* The replacement is made first: a stale cell goes only when the pool is full without it. */
-static void replace_stale(struct pool *p, uint64_t now)
-{
-	if (pool_ready(p) <= p->settings->pool_size)
-		return;
-	for (unsigned i = 0; i < p->high; i++) {
-		struct cell *c = &p->cells[i];
-
-		if (pool_is_spare(p, c) && is_stale(p, c, now)) {
-			pool_end(p, c);
-			return;
-		}
-	}
-}
-
-/* More can have come than were wanted: builds that were late, and had been replaced. */
-static void end_surplus(struct pool *p)
+/* The one to part with: a stale one, else the newest. */
+static struct cell *least_wanted(struct pool *p, uint64_t now)
 {
 	struct cell *worst = NULL;
 
-	if (p->waiting > 0 || pool_ready(p) <= p->settings->pool_size)
-		return;
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
-		if (pool_is_spare(p, c) && (!worst || is_better(worst, c)))
+		if (!pool_is_spare(p, c))
+			continue;
+		if (is_stale(p, c, now))
+			return c;
+		if (!worst || c->id > worst->id)
 			worst = c;
 	}
-	pool_end(p, worst);
+	return worst;
+}
+
+/* A stale cell's replacement is made first: it goes only when the pool is full without it.
+ * Others are too many when their builds came late, so that more were begun, or when the run
+ * that they were made for was cancelled. */
+static void drop_surplus(struct pool *p, uint64_t now)
+{
+	while (pool_ready(p) > p->settings->pool_size)
+		pool_end(p, least_wanted(p, now));
 }
 
 /* One at a time, while nobody wants anything: its cage is kept for the one that comes. */
@@ -232,8 +228,7 @@ static void make_cells(struct pool *p, unsigned running, uint64_t now)
 
 void pool_restock(struct pool *p, unsigned running, uint64_t now_ns)
 {
-	replace_stale(p, now_ns);
-	end_surplus(p);
+	drop_surplus(p, now_ns);
 	replace_hurried(p, now_ns);
 	end_old_cages(p);
 	give_up_late(p, now_ns);

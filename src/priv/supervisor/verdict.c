@@ -2,6 +2,14 @@
 
 #include <sys/wait.h>
 
+static enum run_cause cause_of_exit(const struct evidence *e)
+{
+	/* Also when the kernel chose a child and main went on to its own end. */
+	if (e->oom)
+		return CAUSE_OOM_KILL;
+	return WIFSIGNALED(e->wait_status) ? CAUSE_SIGNAL : CAUSE_EXIT;
+}
+
 bool verdict_decide(const struct evidence *e, enum run_cause *ret)
 {
 	/* The limit can be below what the cell itself uses: then the run was out of memory
@@ -23,14 +31,11 @@ bool verdict_decide(const struct evidence *e, enum run_cause *ret)
 		*ret = CAUSE_CANCELLED;
 		return true;
 	case EV_EXIT:
-		/* Also when the kernel chose a child and main went on to its own end. */
-		if (e->oom)
-			*ret = CAUSE_OOM_KILL;
-		else
-			*ret = WIFSIGNALED(e->wait_status) ? CAUSE_SIGNAL : CAUSE_EXIT;
+		*ret = cause_of_exit(e);
 		return true;
 	case EV_BROKEN:
 	case EV_READY:
+	case EV_UNREAD:
 	case EV_EMPTY:
 	case EV_MAX:
 	default:

@@ -132,7 +132,7 @@ static int spawn(struct zygote *z, const struct cell_factory *factory, struct fa
 		.err_fd = -1,
 		.namespaces = ZYGOTE_NAMESPACES,
 		.pidns_of = -1,
-		.cgroup_fd = -1,
+		.cgroup_fd = cgroup_clone_fd(factory->zygotes),
 		.new_session = 1,
 	};
 	int pair[2], r = channel_pair(pair, 0);
@@ -215,6 +215,12 @@ static void was_answered(struct zygote *z)
 	z->deadline_ns = z->unanswered > 0 ? clock_ns() + FORK_TIMEOUT_NS : UINT64_MAX;
 }
 
+/* The cell is gone: its run was started cold when the fork was long in coming. */
+static bool is_too_late(const struct fault *f)
+{
+	return f->code == -ESRCH || f->code == -ENODEV;
+}
+
 int zygote_hear(struct zygote *z, struct msg *ret)
 {
 	const char *rule = "";
@@ -240,7 +246,7 @@ int zygote_hear(struct zygote *z, struct msg *ret)
 			return fault_wrap(&z->fault, "zygote");
 		}
 		was_answered(z);
-		if (++z->refusals < REFUSALS_MAX)
+		if (is_too_late(&ret->as.UNFORKED.fault) || ++z->refusals < REFUSALS_MAX)
 			return 1;
 		z->fault = ret->as.UNFORKED.fault;
 		return fault_wrap(&z->fault, "zygote: it cannot fork");

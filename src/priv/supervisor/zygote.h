@@ -37,7 +37,7 @@ struct zygote {
 	int channel_fd;
 	uint64_t generation;        /* counts from 1; never used twice by one supervisor */
 	uint64_t forks, unanswered; /* asked, and asked without an answer yet */
-	unsigned refusals;          /* UNFORKED in a row */
+	unsigned refusals;          /* UNFORKED in a row, for cells that were still there */
 	uint64_t started_ns;
 	uint64_t deadline_ns; /* for the answer that is due; UINT64_MAX: none is */
 	struct fault fault;   /* why it is not there, code 0 before the first attempt */
@@ -56,8 +56,8 @@ int zygote_fork(struct zygote *z, const struct cell *c, int channel_fd, bool reh
 
 /* One message, if there is one: 1 and *ret (WARM is handled already, FORKED and UNFORKED are
  * the caller's), 0 nothing there, or a negative errno: it is lost, call zygote_end(). One
- * that says UNFORKED three times in a row is lost: a new one may do better, and until there
- * is one /health says so. */
+ * that says UNFORKED three times in a row, for cells that are still there, is lost: a new one
+ * may do better, and until there is one /health says so. */
 int zygote_hear(struct zygote *z, struct msg *ret) __attribute__((nonnull));
 
 /* Kill it; ABSENT afterwards. The process is left for the caller to take from z->process
