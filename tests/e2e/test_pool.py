@@ -176,6 +176,29 @@ def test_a_ready_cell_whose_interpreter_dies_is_replaced(warm):
     warm.settles_to(idle)
 
 
+def test_cells_that_were_made_in_a_hurry_are_replaced_when_there_is_time(serve):
+    """What a cell was prepared less by, its program pays for in page faults."""
+    s = serve(*WARM, "--log-level", "debug")
+    s.rest()
+
+    def faults():
+        return s.run("print('hello')").usage["minor_faults"]
+
+    jobs = [Background(faults) for _ in range(24)]
+    assert max(j.result() for j in jobs) > 80
+    wait_for("one to be replaced", lambda: " ev=hurried " in s.log())
+    seen = []
+
+    def settled():
+        """Three times the same number: a replacement takes some ms, and the next follows at once."""
+        time.sleep(0.1)
+        seen.append(s.rest() and s.log().count(" ev=hurried "))
+        return len(seen) >= 3 and len(set(seen[-3:])) == 1
+
+    wait_for("no more to be", settled)
+    assert max(faults() for _ in range(3)) < 40
+
+
 @pytest.mark.parametrize("flags", [WARM, ["--cold=false", "--pool-size", "0"]], ids=["ready", "made"])
 def test_clients_that_leave_while_their_runs_are_dispatched_leave_nothing(serve, flags):
     s = serve(*flags)

@@ -11,6 +11,7 @@
 #include "priv/supervisor/pool_internal.h"
 
 #include "base/fault.h"
+#include "base/log.h"
 
 #include <errno.h>
 
@@ -155,10 +156,11 @@ static void replace_hurried(struct pool *p, uint64_t now)
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
-		if (is_hurried(p, c)) {
-			pool_evict(p, c);
-			return;
-		}
+		if (!is_hurried(p, c))
+			continue;
+		log_debug("hurried", "cell=%lu", (unsigned long)c->id);
+		pool_evict(p, c);
+		return;
 	}
 }
 
