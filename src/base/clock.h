@@ -15,3 +15,9 @@ uint64_t clock_ns(void);
 /* Milliseconds from now until `deadline_ns`, rounded up, at least 0 and at most
  * INT_MAX: what poll() and epoll_wait() take. */
 int clock_ms_until(uint64_t deadline_ns);
+
+/* The one that comes first; UINT64_MAX stands for never. */
+static inline uint64_t clock_earlier(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}

@@ -18,6 +18,13 @@ const struct cgroup_ops *cgroup_ops_of(const struct cgroup_tree *t, enum cgroup_
 	return t->h[t->of[c]].version == 2 ? &cgroup_v2_ops : &cgroup_v1_ops;
 }
 
+uint64_t cgroup_quota_us(uint32_t milli)
+{
+	uint64_t quota = (uint64_t)milli * (CGROUP_PERIOD_US / 1000);
+
+	return quota < CGROUP_QUOTA_MIN ? CGROUP_QUOTA_MIN : quota;
+}
+
 /* The leaf's directory in the hierarchy of controller `c`, -1 where there is none. */
 static int leaf_fd(const struct cgroup_tree *t, const struct cgroup *cg, enum cgroup_controller c)
 {
@@ -194,18 +201,6 @@ int cgroup_renew(
 	return renew_pids(t, cg, f);
 }
 
-int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)
-{
-	int r;
-
-	for (unsigned i = 1; i < t->count; i++) {
-		r = cgroup_write_u64(cg->fd[i], "cgroup.procs", (uint64_t)pid);
-		if (r < 0)
-			return fault_set(f, r, "cgroup %s: join in %s", cg->name, t->h[i].mount);
-	}
-	return 0;
-}
-
 int cgroup_open_tasks(
 	const struct cgroup_tree *t, const struct cgroup *cg, unsigned i, struct fault *f)
 {
@@ -244,12 +239,20 @@ bool cgroup_oom_announced(const struct cgroup_tree *t, struct cgroup *cg)
 	return cg->oom_seen;
 }
 
+/* As the kernel counts them, in a leaf that has the memory controller. */
+static uint64_t oom_kills(const struct cgroup_tree *t, int fd)
+{
+	uint64_t kills = 0;
+
+	(void)cgroup_read_key(fd, cgroup_ops_of(t, CGROUP_MEMORY)->oom_file, "oom_kill", &kills);
+	return kills;
+}
+
 bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg)
 {
 	if (cg->oom_fd < 0)
 		return false;
-	return cgroup_oom_announced(t, cg) ||
-	       cgroup_ops_of(t, CGROUP_MEMORY)->oom_kills(leaf_fd(t, cg, CGROUP_MEMORY)) > 0;
+	return cgroup_oom_announced(t, cg) || oom_kills(t, leaf_fd(t, cg, CGROUP_MEMORY)) > 0;
 }
 
 uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
@@ -290,7 +293,7 @@ uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *c
 	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
 	uint64_t used;
 
-	if (fd < 0 || cgroup_ops_of(t, CGROUP_MEMORY)->memory_used(fd, &used) < 0)
+	if (fd < 0 || cgroup_read_u64(fd, cgroup_ops_of(t, CGROUP_MEMORY)->used_file, &used) < 0)
 		return 0;
 	return used;
 }
@@ -322,13 +325,19 @@ void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
 
 void cgroup_sample(const struct cgroup_tree *t, struct cgroup *cg)
 {
-	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
-	uint64_t used;
+	uint64_t used = cgroup_memory_bytes(t, cg);
 
-	if (fd < 0 || cgroup_ops_of(t, CGROUP_MEMORY)->memory_used(fd, &used) < 0)
-		return;
 	if (used > cg->sampled_peak)
 		cg->sampled_peak = used;
+}
+
+static uint64_t throttled_us(const struct cgroup_tree *t, int fd)
+{
+	const struct cgroup_ops *ops = cgroup_ops_of(t, CGROUP_CPU);
+	uint64_t units = 0;
+
+	(void)cgroup_read_key(fd, "cpu.stat", ops->throttled_key, &units);
+	return units / ops->throttled_per_us;
 }
 
 static void read_memory(
@@ -340,9 +349,11 @@ static void read_memory(
 	if (fd < 0)
 		return;
 	ops = cgroup_ops_of(t, CGROUP_MEMORY);
-	ret->oom_kills = ops->oom_kills(fd);
-	if (ops->memory_peak(fd, &ret->memory_peak_bytes, &ret->memory_counter) == 0)
+	ret->oom_kills = oom_kills(t, fd);
+	if (cgroup_read_u64(fd, ops->peak_file, &ret->memory_peak_bytes) == 0) {
+		ret->memory_counter = ops->peak_counter;
 		return;
+	}
 	ret->memory_peak_bytes = cg->sampled_peak;
 	ret->memory_counter = cg->sampled_peak ? MEMORY_COUNTER_SAMPLED : MEMORY_COUNTER_NONE;
 }
@@ -360,7 +371,7 @@ void cgroup_read_usage(
 		read_cpu(t, fd, ret);
 	fd = leaf_fd(t, cg, CGROUP_CPU);
 	if (fd >= 0)
-		ret->throttled_us = cgroup_ops_of(t, CGROUP_CPU)->throttled_us(fd);
+		ret->throttled_us = throttled_us(t, fd);
 	fd = leaf_fd(t, cg, CGROUP_PIDS);
 	if (fd >= 0) {
 		(void)cgroup_read_key(fd, "pids.events", "max", &ret->pids_refused);

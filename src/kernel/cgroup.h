@@ -131,10 +131,6 @@ void cgroup_refill_cpu(struct cgroup *cg) __attribute__((nonnull));
 int cgroup_renew(const struct cgroup_tree *t, struct cgroup *cg, uint64_t memory_left,
 	struct fault *f) __attribute__((nonnull));
 
-/* Move `pid` into the v1 leaves (the unified one is entered by CLONE_INTO_CGROUP). */
-int cgroup_join_v1(const struct cgroup_tree *t, const struct cgroup *cg, pid_t pid, struct fault *f)
-	__attribute__((nonnull));
-
 /* The file of v1 hierarchy `i` (1 to count - 1) through which a process of one thread moves
  * itself into the leaf, by writing "0". The caller owns the descriptor. */
 int cgroup_open_tasks(const struct cgroup_tree *t, const struct cgroup *cg, unsigned i,

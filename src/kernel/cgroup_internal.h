@@ -165,18 +165,22 @@ char *cgroup_slurp(const char *path, int *ret_code) __attribute__((nonnull, warn
 struct cgroup_ops {
 	const char *memory_file, *cpu_file, *pids_file; /* there when the controller is */
 	const char *swap_file;                          /* there when swap is accounted */
+	const char *used_file, *peak_file;              /* memory in bytes: now, at most so far */
+	enum memory_counter peak_counter;               /* what the peak is to be called */
+	const char *oom_file;                           /* its key oom_kill counts */
+	const char *throttled_key;                      /* of cpu.stat */
+	uint64_t throttled_per_us;                      /* its unit */
 	/* -ENOMEM when more is in use. */
 	int (*limit_memory)(int fd, uint64_t bytes, bool swap, struct fault *f);
 	int (*limit_cpu)(int fd, uint32_t milli, struct fault *f);
 	int (*open_oom)(int fd, int *ret_fd, struct fault *f);
 	bool (*oom_pending)(int oom_fd); /* consumes */
-	uint64_t (*oom_kills)(int fd);
-	int (*memory_used)(int fd, uint64_t *ret);
-	int (*memory_peak)(int fd, uint64_t *ret, enum memory_counter *ret_counter);
-	uint64_t (*throttled_us)(int fd);
 };
 
 extern const struct cgroup_ops cgroup_v1_ops, cgroup_v2_ops;
 
 const struct cgroup_ops *cgroup_ops_of(const struct cgroup_tree *t, enum cgroup_controller c)
 	__attribute__((nonnull));
+
+/* What `milli` thousandths of a CPU are of a period of CGROUP_PERIOD_US, in us. */
+uint64_t cgroup_quota_us(uint32_t milli);

@@ -24,8 +24,6 @@ static int write_limit(int fd, const char *file, uint64_t bytes, struct fault *f
 	return r < 0 ? fault_set(f, r, "write %" PRIu64 " to %s", bytes, file) : 0;
 }
 
-/* memory.memsw.limit (memory plus swap) may never be below memory.limit, not even for a
- * moment: EINVAL. So it goes first on the way up, and last on the way down. */
 /* Socket buffers are not in memory.limit here, but under a limit of their own, which is off
  * until it is written. A quarter: they come on top. ENOENT: a kernel without that counter. */
 static int limit_sockets(int fd, uint64_t bytes, struct fault *f)
@@ -35,6 +33,8 @@ static int limit_sockets(int fd, uint64_t bytes, struct fault *f)
 	return r < 0 && r != -ENOENT ? fault_set(f, r, "write memory.kmem.tcp.limit_in_bytes") : 0;
 }
 
+/* memory.memsw.limit (memory plus swap) may never be below memory.limit, not even for a
+ * moment: EINVAL. So it goes first on the way up, and last on the way down. */
 static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
 {
 	static const char plain[] = "memory.limit_in_bytes", both[] = "memory.memsw.limit_in_bytes";
@@ -56,11 +56,9 @@ static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
 
 static int limit_cpu(int fd, uint32_t milli, struct fault *f)
 {
-	uint64_t quota = (uint64_t)milli * (CGROUP_PERIOD_US / 1000);
+	uint64_t quota = cgroup_quota_us(milli);
 	int r;
 
-	if (quota < CGROUP_QUOTA_MIN)
-		quota = CGROUP_QUOTA_MIN;
 	r = cgroup_write_u64(fd, "cpu.cfs_period_us", CGROUP_PERIOD_US);
 	if (r < 0)
 		return fault_set(f, r, "write cpu.cfs_period_us");
@@ -103,47 +101,19 @@ static bool oom_pending(int oom_fd)
 	return sys.read(oom_fd, &events, sizeof(events)) == sizeof(events) && events > 0;
 }
 
-static uint64_t oom_kills(int fd)
-{
-	uint64_t kills = 0;
-
-	(void)cgroup_read_key(fd, "memory.oom_control", "oom_kill", &kills);
-	return kills;
-}
-
-static int memory_used(int fd, uint64_t *ret)
-{
-	return cgroup_read_u64(fd, "memory.usage_in_bytes", ret);
-}
-
-static int memory_peak(int fd, uint64_t *ret, enum memory_counter *ret_counter)
-{
-	int r = cgroup_read_u64(fd, "memory.max_usage_in_bytes", ret);
-
-	if (r == 0)
-		*ret_counter = MEMORY_COUNTER_V1_PEAK;
-	return r;
-}
-
-static uint64_t throttled_us(int fd)
-{
-	uint64_t ns = 0;
-
-	(void)cgroup_read_key(fd, "cpu.stat", "throttled_time", &ns);
-	return ns / 1000;
-}
-
 const struct cgroup_ops cgroup_v1_ops = {
 	.memory_file = "memory.limit_in_bytes",
 	.cpu_file = "cpu.cfs_quota_us",
 	.pids_file = "pids.max",
 	.swap_file = "memory.memsw.limit_in_bytes",
+	.used_file = "memory.usage_in_bytes",
+	.peak_file = "memory.max_usage_in_bytes",
+	.peak_counter = MEMORY_COUNTER_V1_PEAK,
+	.oom_file = "memory.oom_control",
+	.throttled_key = "throttled_time",
+	.throttled_per_us = 1000,
 	.limit_memory = limit_memory,
 	.limit_cpu = limit_cpu,
 	.open_oom = open_oom,
 	.oom_pending = oom_pending,
-	.oom_kills = oom_kills,
-	.memory_used = memory_used,
-	.memory_peak = memory_peak,
-	.throttled_us = throttled_us,
 };

@@ -49,12 +49,10 @@ static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
 
 static int limit_cpu(int fd, uint32_t milli, struct fault *f)
 {
-	uint64_t quota = (uint64_t)milli * (CGROUP_PERIOD_US / 1000);
+	uint64_t quota = cgroup_quota_us(milli);
 	char text[48];
 	int r;
 
-	if (quota < CGROUP_QUOTA_MIN)
-		quota = CGROUP_QUOTA_MIN;
 	(void)snprintf(text, sizeof(text), "%" PRIu64 " %u", quota, CGROUP_PERIOD_US);
 	r = cgroup_write(fd, "cpu.max", text);
 	return r < 0 ? fault_set(f, r, "write %s to cpu.max", text) : 0;
@@ -84,47 +82,19 @@ static bool oom_pending(int oom_fd)
 	return cgroup_reread_key(oom_fd, "oom_kill", &kills) == 0 && kills > 0;
 }
 
-static uint64_t oom_kills(int fd)
-{
-	uint64_t kills = 0;
-
-	(void)cgroup_read_key(fd, "memory.events", "oom_kill", &kills);
-	return kills;
-}
-
-static int memory_used(int fd, uint64_t *ret)
-{
-	return cgroup_read_u64(fd, "memory.current", ret);
-}
-
-static int memory_peak(int fd, uint64_t *ret, enum memory_counter *ret_counter)
-{
-	int r = cgroup_read_u64(fd, "memory.peak", ret);
-
-	if (r == 0)
-		*ret_counter = MEMORY_COUNTER_V2_PEAK;
-	return r;
-}
-
-static uint64_t throttled_us(int fd)
-{
-	uint64_t us = 0;
-
-	(void)cgroup_read_key(fd, "cpu.stat", "throttled_usec", &us);
-	return us;
-}
-
 const struct cgroup_ops cgroup_v2_ops = {
 	.memory_file = "memory.max",
 	.cpu_file = "cpu.max",
 	.pids_file = "pids.max",
 	.swap_file = "memory.swap.max",
+	.used_file = "memory.current",
+	.peak_file = "memory.peak",
+	.peak_counter = MEMORY_COUNTER_V2_PEAK,
+	.oom_file = "memory.events",
+	.throttled_key = "throttled_usec",
+	.throttled_per_us = 1,
 	.limit_memory = limit_memory,
 	.limit_cpu = limit_cpu,
 	.open_oom = open_oom,
 	.oom_pending = oom_pending,
-	.oom_kills = oom_kills,
-	.memory_used = memory_used,
-	.memory_peak = memory_peak,
-	.throttled_us = throttled_us,
 };

@@ -8,6 +8,7 @@
 #include "kernel/cgroup_internal.h"
 #include "kernel/sys.h"
 #include "tests/lib/flaky.h"
+#include "tests/lib/leaf.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -52,19 +52,9 @@ static void child_sleep(int report_fd)
 		(void)pause();
 }
 
-static void touch(size_t bytes)
-{
-	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		_exit(3);
-	for (size_t i = 0; i < bytes; i += 4096)
-		((volatile char *)p)[i] = 1;
-}
-
 static void child_touch_24_mib(int report_fd)
 {
-	touch(24 * MIB);
+	leaf_touch(24 * MIB);
 	child_sleep(report_fd);
 }
 
@@ -72,7 +62,7 @@ static void child_hog(int report_fd)
 {
 	(void)!write(report_fd, "h", 1);
 	for (;;)
-		touch(MIB);
+		leaf_touch(MIB);
 }
 
 /* Fork until the kernel refuses, then say so. */
@@ -117,7 +107,6 @@ static struct child start_in(struct cgroup_tree *t, const struct cgroup *cg, chi
 		.exit_signal = SIGCHLD,
 		.cgroup = (uint64_t)cgroup_clone_fd(cg),
 	};
-	struct fault f = { 0 };
 	struct child c;
 	int go[2], report[2];
 	char byte;
@@ -134,8 +123,7 @@ static struct child start_in(struct cgroup_tree *t, const struct cgroup *cg, chi
 	}
 	(void)close(go[0]);
 	(void)close(report[1]);
-	if (cgroup_join_v1(t, cg, c.pid, &f) < 0)
-		fail_msg("%s", f.text);
+	leaf_join_v1(t, cg, c.pid);
 	assert_int_equal(write(go[1], "g", 1), 1);
 	(void)close(go[1]);
 	c.report_fd = report[0];

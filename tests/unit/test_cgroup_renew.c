@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "kernel/cgroup.h"
 #include "priv/supervisor/lease.h"
+#include "tests/lib/leaf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,19 +57,9 @@ static int drop_leaf(void **state)
 	return cgroup_destroy(&tree, &cg);
 }
 
-static void touch(size_t bytes)
-{
-	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		_exit(3);
-	for (size_t i = 0; i < bytes; i += 4096)
-		((volatile char *)p)[i] = 1;
-}
-
 static void use_24_mib(void)
 {
-	touch(24 * MIB);
+	leaf_touch(24 * MIB);
 }
 
 static void use_3_tasks(void)
@@ -98,13 +89,12 @@ static void write_4_mib(void)
 
 static void use_too_much(void)
 {
-	touch(200 * MIB);
+	leaf_touch(200 * MIB);
 }
 
 /* Run it in the leaf, to its end. */
 static void in_leaf(void (*run)(void))
 {
-	struct fault f = { 0 };
 	int go[2], status;
 	pid_t pid;
 
@@ -119,8 +109,7 @@ static void in_leaf(void (*run)(void))
 			run();
 		_exit(0);
 	}
-	if (cgroup_join_v1(&tree, &cg, pid, &f) < 0)
-		fail_msg("%s", f.text);
+	leaf_join_v1(&tree, &cg, pid);
 	assert_int_equal(write(go[1], "g", 1), 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	(void)close(go[0]);

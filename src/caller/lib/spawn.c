@@ -1,6 +1,7 @@
 #include "caller/lib/spawn.h"
 
 #include "base/check.h"
+#include "base/child.h"
 #include "base/fault.h"
 #include "base/own.h"
 
@@ -89,13 +90,8 @@ static int plan_files(
 
 	if (log < 0 && log != -EBADF)
 		return -log;
-	r = posix_spawn_file_actions_addopen(a, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_addopen(a, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-	if (r == 0 && log >= 0)
-		r = posix_spawn_file_actions_adddup2(a, log, STDERR_FILENO);
-	else if (r == 0) /* a daemon that has closed its stderr */
-		r = posix_spawn_file_actions_addopen(a, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	/* EBADF: a daemon that has closed its stderr. */
+	r = child_streams(a, log);
 	for (unsigned i = 0; i < plan->nfds && r == 0; i++) {
 		int fd = lift(l, plan->fds[i]);
 
@@ -104,20 +100,6 @@ static int plan_files(
 	if (r == 0)
 		r = posix_spawn_file_actions_addclosefrom_np(a, FIRST_FD + (int)plan->nfds);
 	return r;
-}
-
-static int plan_attributes(posix_spawnattr_t *a)
-{
-	sigset_t none, all;
-	int r;
-
-	(void)sigemptyset(&none);
-	(void)sigfillset(&all);
-	r = posix_spawnattr_setflags(
-		a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-	if (r == 0)
-		r = posix_spawnattr_setsigmask(a, &none);
-	return r ? r : posix_spawnattr_setsigdefault(a, &all);
 }
 
 int spawn_role(const struct spawn_plan *plan, pid_t *ret_pid, struct fault *f)
@@ -139,7 +121,7 @@ int spawn_role(const struct spawn_plan *plan, pid_t *ret_pid, struct fault *f)
 
 	r = plan_files(plan, &l, &actions);
 	if (r == 0)
-		r = plan_attributes(&attr);
+		r = child_attributes(&attr);
 	if (r == 0)
 		r = posix_spawn(ret_pid, program, &actions, &attr, argv, envp);
 	return r == 0 ? 0 : fault_set(f, -r, "start %.120s", program);

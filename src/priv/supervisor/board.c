@@ -510,11 +510,6 @@ static void count_jobs(const struct board *b, unsigned *waiting, unsigned *runni
 	}
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t tick_job(struct board *b, struct job *j, uint64_t now)
 {
 	if (j->state == JOB_WAITING || j->state == JOB_RUNNING)
@@ -529,7 +524,7 @@ static uint64_t tick_job(struct board *b, struct job *j, uint64_t now)
 	if (j->state == JOB_WAITING)
 		return j->deadline_ns;
 	if (j->state == JOB_RUNNING)
-		return earlier(j->deadline_ns, j->sample_ns);
+		return clock_earlier(j->deadline_ns, j->sample_ns);
 	return j->state == JOB_NONE ? UINT64_MAX : j->retry_ns;
 }
 
@@ -541,11 +536,11 @@ uint64_t board_tick(struct board *b)
 	refuse_waiting(b);
 	for (unsigned i = 0; i < b->slots; i++) {
 		if (b->jobs[i].state != JOB_NONE)
-			next = earlier(next, tick_job(b, &b->jobs[i], now));
+			next = clock_earlier(next, tick_job(b, &b->jobs[i], now));
 	}
 	serve_waiting(b);
 	count_jobs(b, &waiting, &running);
-	return earlier(next, pool_tick(b->pool, waiting, running));
+	return clock_earlier(next, pool_tick(b->pool, waiting, running));
 }
 
 unsigned board_busy(const struct board *b)

@@ -103,19 +103,19 @@ static int open_loop(struct fault *f)
 
 static void fill_health(struct msg_health *m)
 {
-	const struct pool *p = &sv.pool;
-	const struct zygote *z = &p->zygote;
+	const struct lineage *l = &sv.pool.lineage;
+	const struct zygote *z = &l->current;
 
 	m->running = board_busy(&sv.board);
-	m->pool_ready = pool_ready(p);
+	m->pool_ready = pool_ready(&sv.pool);
 	m->generation = z->state == ZYGOTE_WARM ? z->generation : 0;
-	if (!p->warm)
+	if (!l->wanted)
 		m->warm = WARM_OFF;
 	else if (z->state == ZYGOTE_WARM)
 		m->warm = WARM_ON;
 	else
-		m->warm = p->lost.code ? WARM_LOST : WARM_STARTING;
-	m->warm_why = p->lost;
+		m->warm = l->lost.code ? WARM_LOST : WARM_STARTING;
+	m->warm_why = l->lost;
 }
 
 static void send_health(bool ready, const struct fault *why)
@@ -336,7 +336,7 @@ static void on_event(const struct epoll_event *ev)
 	case TOKEN_ZYGOTE:
 	case TOKEN_ZYGOTE_NEXT:
 	case TOKEN_ZYGOTE_RETIRED:
-		pool_look_zygote(&sv.pool, (unsigned)(token - TOKEN_ZYGOTE));
+		lineage_look(&sv.pool.lineage, (unsigned)(token - TOKEN_ZYGOTE));
 		break;
 	case TOKEN_SLOTS:
 	default:
@@ -422,9 +422,8 @@ static void open_pool(void)
 	struct settings *s = &sv.engine.settings;
 
 	pool_open(&sv.pool, s, &sv.engine.factory, sv.server && !s->cold);
-	sv.pool.epoll_fd = sv.epoll_fd;
-	sv.pool.cell_token = TOKEN_SLOTS;
-	sv.pool.zygote_token = TOKEN_ZYGOTE;
+	sv.pool.watch = (struct watch){ sv.epoll_fd, TOKEN_SLOTS };
+	sv.pool.lineage.watch = (struct watch){ sv.epoll_fd, TOKEN_ZYGOTE };
 	sv.board.settings = s;
 	sv.board.pool = &sv.pool;
 	sv.board.slots = s->max_runs;

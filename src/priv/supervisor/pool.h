@@ -1,9 +1,9 @@
 /* All cells of this supervisor: ready ones kept ahead of the demand, those at work, those
- * that die. And the zygote that forks their mains.
+ * that die. And with them the zygotes that fork their mains, and what nobody else reaps.
  *
  *   runs in    the supervisor
- *   owns       every cell and zygote; a cell that was taken is still the pool's, its user
- *              only drives it until pool_give_back()
+ *   owns       every cell; one that was taken is still the pool's, its user only drives it
+ *              until pool_give_back()
  *   threads    none
  *   blocks     never
  */
@@ -11,48 +11,40 @@
 
 #include "priv/launch/cell.h"
 #include "priv/supervisor/lease.h"
-#include "priv/supervisor/zygote.h"
+#include "priv/supervisor/lineage.h"
+#include "priv/supervisor/reaper.h"
+#include "priv/supervisor/watch.h"
 #include "wire/settings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define POOL_STRAYS_MAX 64
-
 struct pool {
 	struct cell cells[LEASE_CELLS];
 	bool taken[LEASE_CELLS]; /* somebody drives it */
 	unsigned high;           /* slots from here on were never used */
+	uint64_t next_id;
 	const struct settings *settings;
 	struct cell_factory *factory;
-	bool closing;          /* nothing is made any more */
-	unsigned waiting;      /* runs without a cell, at the last tick */
-	uint64_t busy_ns;      /* when a run last wanted or had a cell */
-	bool warm;             /* zygotes are wanted */
-	bool rehearse;         /* forks asked for now prepare in full */
-	struct zygote zygote;  /* the one that forks */
-	struct zygote next;    /* its successor, while it starts */
-	struct zygote retired; /* its predecessor, while it owes answers */
-	uint64_t generations;
-	struct fault lost; /* why there is no zygote, since when one was there or was tried */
-	uint64_t zygote_retry_ns, zygote_wait_ns; /* when to try again, and the back-off */
-	struct process strays[POOL_STRAYS_MAX];   /* forked for a cell that is gone */
-	pid_t other_child; /* a child of this process that is not the pool\'s: the front; 0: none */
-	uint64_t strangers_ns; /* when to look for children that nobody knows */
-	int epoll_fd;
-	uint64_t cell_token, zygote_token; /* epoll data: of slot 0; of the three zygotes */
-	uint64_t next_id;
+	struct watch watch; /* the cells, by slot; the opener's to set */
+	struct lineage lineage;
+	struct reaper reaper;
+	pid_t other_child;  /* a child of this process that is not the pool's: the front; 0: none */
+	bool closing;       /* nothing is made any more */
+	bool rehearse;      /* forks asked for now prepare in full */
+	unsigned waiting;   /* runs without a cell, at the last tick */
+	uint64_t busy_ns;   /* when a run last wanted or had a cell */
 	uint64_t refill_ns; /* not before: builds failed, or runs have the CPU */
 	unsigned failures;  /* builds that failed in a row */
 	struct fault fault; /* of the last one */
 };
 
 /* Begin with no cell. `warm`: zygotes fork their mains, if one can be started. The caller
- * sets epoll_fd and the tokens before the first tick. */
+ * sets the watches, its own and the lineage's, before the first tick. */
 void pool_open(struct pool *p, const struct settings *settings, struct cell_factory *factory,
 	bool warm) __attribute__((nonnull));
 
-/* A ready cell, the oldest, taken; or NULL. */
+/* A ready cell, taken: of the newest zygote, and then the oldest. NULL: there is none. */
 struct cell *pool_take(struct pool *p) __attribute__((nonnull));
 
 /* The program of a taken cell is dead, or never began: end the cell. */
@@ -60,9 +52,6 @@ void pool_give_back(struct pool *p, struct cell *c) __attribute__((nonnull));
 
 /* Something happened at slot `slot`, which nobody has taken. */
 void pool_look(struct pool *p, unsigned slot) __attribute__((nonnull));
-
-/* Something happened at zygote `which`: the one that forks, the next, the retired. */
-void pool_look_zygote(struct pool *p, unsigned which) __attribute__((nonnull));
 
 /* Make, refill, replace, retry. `waiting` runs have no cell, `running` have one. Returns when
  * it wants to be called again. */

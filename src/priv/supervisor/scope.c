@@ -1,6 +1,7 @@
 #include "priv/supervisor/scope.h"
 
 #include "base/check.h"
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/io.h"
@@ -51,33 +52,6 @@ static void fill(struct request *q)
 	memcpy(q->argv, argv, sizeof(argv));
 }
 
-/* posix_spawn's functions return errnos, positive ones. */
-static int plan_files(posix_spawn_file_actions_t *a, int err_fd)
-{
-	int r = posix_spawn_file_actions_addopen(a, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-
-	if (r == 0)
-		r = posix_spawn_file_actions_addopen(a, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(a, err_fd, STDERR_FILENO);
-	return r ? r : posix_spawn_file_actions_addclosefrom_np(a, STDERR_FILENO + 1);
-}
-
-/* The signals that the supervisor takes by signalfd are no business of its child's. */
-static int plan_attributes(posix_spawnattr_t *a)
-{
-	sigset_t none, all;
-	int r;
-
-	(void)sigemptyset(&none);
-	(void)sigfillset(&all);
-	r = posix_spawnattr_setflags(
-		a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-	if (r == 0)
-		r = posix_spawnattr_setsigmask(a, &none);
-	return r ? r : posix_spawnattr_setsigdefault(a, &all);
-}
-
 static int spawn(const struct request *q, int err_fd, pid_t *ret_pid)
 {
 	char *const envp[] = { NULL };
@@ -87,9 +61,12 @@ static int spawn(const struct request *q, int err_fd, pid_t *ret_pid)
 
 	CHECK(posix_spawn_file_actions_init(&actions) == 0);
 	CHECK(posix_spawnattr_init(&attr) == 0);
-	r = plan_files(&actions, err_fd);
+	/* These functions return errnos, positive ones. */
+	r = child_streams(&actions, err_fd);
 	if (r == 0)
-		r = plan_attributes(&attr);
+		r = posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+	if (r == 0)
+		r = child_attributes(&attr);
 	if (r == 0) {
 		r = ENOENT;
 		for (unsigned i = 0; r == ENOENT && i < ARRAY_LEN(programs); i++)
