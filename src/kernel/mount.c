@@ -113,6 +113,9 @@ int mount_overlay(
 	r = set_string(fd, "source", "glovebox", f);
 	if (r == 0)
 		r = set_string(fd, "lowerdir", both, f);
+	/* Otherwise the numbers of directories are given in the order in which somebody asks. */
+	if (r == 0)
+		r = set_string(fd, "xino", "on", f);
 	if (r == 0)
 		r = make(fd, flags | MOUNT_RDONLY, ret_fd, f);
 	return r < 0 ? fault_wrap(f, "overlay of %s", lower) : 0;

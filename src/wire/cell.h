@@ -53,11 +53,10 @@ struct msg_join {
 	uint32_t reserved;
 };
 
-/* To enter, before ENTER: the cell was used before. Its numbering of processes begins again
- * after this one, through the ns_last_pid file that rides along, and the writable mounts
- * of the run before are replaced by those that MOUNT brought. */
+/* To enter, before ENTER: the cell's numbering of processes begins again after this one,
+ * through the ns_last_pid file that rides along. */
 struct msg_renew {
-	uint32_t reserved;
+	uint32_t used; /* 1: writable mounts of the run before are there, and have to go */
 };
 
 /* Become the program. fds: code, stdin, stdout, stderr. */
@@ -98,7 +97,7 @@ struct msg_warm {
 struct msg_fork {
 	uint64_t cell;
 	uint32_t rehearse; /* 1: run the training program before ENTERED; 0: none */
-	uint32_t renewed;  /* 1: the pid namespace was used before; be number 2 all the same */
+	uint32_t reserved;
 };
 
 /* The child exists. Its pidfd rides along; `pid` is its number in the supervisor's pid

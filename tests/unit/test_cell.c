@@ -64,8 +64,10 @@ static struct report *report;
 struct attempt {
 	int nth;           /* the call on the supervisor's side that fails; -1: none */
 	bool in_used_cage; /* it is counted from the end of a cage's first program */
+	bool removed;      /* the cage is being removed when it is to be kept */
 };
-static const struct attempt good = { -1, false }, good_again = { -1, true };
+static const struct attempt good = { -1, false, false }, good_again = { -1, true, false },
+			    too_late = { -1, true, true };
 
 static unsigned count_entries(const char *path)
 {
@@ -177,7 +179,7 @@ static int run(struct cell *c, struct fault *f)
 
 /* Another program in the cage of the first one. A cage that is not kept is no failure, as long
  * as nothing was armed to fail. */
-static int run_again(struct cell *c, struct fault *f)
+static int run_again(struct cell *c, bool removed, struct fault *f)
 {
 	uint64_t deadline = clock_ns() + TIMEOUT_NS;
 	int r;
@@ -185,6 +187,9 @@ static int run_again(struct cell *c, struct fault *f)
 	cell_kill(c);
 	while (!cell_is_empty(c) && clock_ns() < deadline)
 		(void)poll(NULL, 0, 1);
+	/* Its init has got a signal by now, but takes a while to die. */
+	if (removed && cell_remove(c, &host.factory))
+		return -EAGAIN;
 	report->kept = cell_vacate(c, &host.factory);
 	if (!report->kept)
 		return 0;
@@ -215,7 +220,7 @@ static void try_cell(const struct attempt *a)
 			return; /* not what is tried here: *report says that it did not stand */
 		if (a->nth >= 0)
 			flaky_arm((unsigned)a->nth, EIO);
-		r = run_again(&c, &f);
+		r = run_again(&c, a->removed, &f);
 	}
 	(void)snprintf(report->fault, sizeof(report->fault), "%s", f.code ? f.text : c.fault.text);
 	cell_kill(&c);
@@ -347,13 +352,24 @@ static void a_used_cage_serves_another_program_and_leaves_nothing(void **state)
 	assert_int_equal(count_leaves(), 0);
 }
 
+static void a_cage_that_is_being_removed_is_not_kept(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(try_in_child(&too_late), 0);
+		if (report->kept || report->leaked)
+			fail_msg("kept %d, leaked %d", report->kept, report->leaked);
+		assert_int_equal(count_leaves(), 0);
+	}
+}
+
 /* Returns how many calls there are; at least `least` of them must be missed. */
 static unsigned fail_in_supervisor(bool in_used_cage, unsigned least)
 {
 	unsigned n, failed = 0;
 
 	for (n = 0; n < CALLS_MAX; n++) {
-		const struct attempt a = { (int)n, in_used_cage };
+		const struct attempt a = { (int)n, in_used_cage, false };
 		int status = try_in_child(&a);
 
 		if (WIFSIGNALED(status)) {
@@ -437,6 +453,7 @@ int main(void)
 		cmocka_unit_test(a_cell_stands_runs_and_leaves_nothing),
 		cmocka_unit_test(whichever_call_of_the_supervisor_fails_nothing_is_left),
 		cmocka_unit_test(a_used_cage_serves_another_program_and_leaves_nothing),
+		cmocka_unit_test(a_cage_that_is_being_removed_is_not_kept),
 		cmocka_unit_test(whichever_call_fails_in_a_used_cage_nothing_is_left),
 		cmocka_unit_test(whichever_call_of_init_fails_the_cell_does_not_stand),
 		cmocka_unit_test(whichever_call_of_enter_fails_the_program_does_not_run),

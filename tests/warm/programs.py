@@ -27,6 +27,28 @@ pass""", {}),
     "tabs": (r"""if 1:
 	x=1
         y=2""", {}),
+    "odd_keys": (r"""import sys
+class D:
+    def __del__(self): print('gone')
+d = D()
+sys.modules[b'abc'] = sys
+sys.__dict__[1 << 200] = d
+sys.__dict__[None] = 1
+print('end')""", {}),
+    "odd_hash": (r"""import sys
+class D:
+    def __del__(self): print('gone')
+d = D()
+n = 0
+class K:
+    def __hash__(self):
+        global n
+        n += 1
+        return n
+    def __eq__(self, other): return self is other
+sys.modules[K()] = sys
+sys.__dict__[K()] = d
+print('end')""", {}),
     "nul": ('x=1\x00\nprint(2)', {}),
     "bom": ("\ufeffprint('bom')", {}),
     "crlf": ("print('a')\r\nif 1:\r\n  print('''x\r\ny''')\r\n1/0\r\n", {}),

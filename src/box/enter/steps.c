@@ -58,7 +58,7 @@ static int take_order(struct enter_state *s, struct msg *m, struct fault *f)
 	case MSG_MOUNT:
 		return keep_mount(s, m, f);
 	case MSG_RENEW:
-		s->renewed = true;
+		s->used = m->as.RENEW.used != 0;
 		s->last_pid_fd = take_fd(&m->fds[0]);
 		return 0;
 	case MSG_ENTER:
@@ -118,10 +118,10 @@ static int step_numbers(struct enter_state *s, struct fault *f)
 	return 0;
 }
 
-static int replace(const char *path, int fd, bool renewed, struct fault *f)
+static int replace(const char *path, int fd, bool used, struct fault *f)
 {
 	/* It is the mount of the program before; nothing of that program lives. */
-	int r = renewed ? sys.umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) : 0;
+	int r = used ? sys.umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) : 0;
 
 	return r < 0 ? fault_set(f, r, "unmount %s", path) : mount_attach(fd, AT_FDCWD, path, f);
 }
@@ -129,7 +129,7 @@ static int replace(const char *path, int fd, bool renewed, struct fault *f)
 static int step_scratch(struct enter_state *s, struct fault *f)
 {
 	for (unsigned i = 0; i < s->scratches; i++) {
-		int r = replace(s->scratch[i].path, s->scratch[i].fd, s->renewed, f);
+		int r = replace(s->scratch[i].path, s->scratch[i].fd, s->used, f);
 
 		if (r < 0)
 			return r;

@@ -20,8 +20,8 @@ struct enter_state {
 		int fd;
 	} scratch[ENTER_SCRATCH_MAX]; /* mounts to attach */
 	unsigned scratches;
-	bool renewed;    /* the cell was used before */
-	int last_pid_fd; /* if so, how its numbers begin again; else -1 */
+	bool used;       /* the cell served a program before */
+	int last_pid_fd; /* how its numbers begin again; -1: they cannot */
 };
 
 /* Take every step. On failure the fault names the step, and the process must end. */

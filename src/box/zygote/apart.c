@@ -132,7 +132,8 @@ static void clear_module(PyObject *module)
 		Py_ssize_t at = 0;
 
 		while (PyDict_Next(dict, &at, &name, &value)) {
-			const char *text = PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
+			const char *text =
+				PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
 			bool private = text && text[0] == '_' && text[1] != '_';
 
 			if (!text || value == Py_None || (pass == 0 && !private) ||
@@ -256,8 +257,7 @@ static bool has_additions(PyObject *dict, PyObject *was)
 	for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
 		PyObject *name = PyList_GET_ITEM(names, i);
 
-		r |= PyDict_GetItem(dict, name) != Py_None &&
-		     !is_called(name, "modules");
+		r |= PyDict_GetItem(dict, name) != Py_None && !is_called(name, "modules");
 	}
 	Py_XDECREF(names);
 	return r;

@@ -289,8 +289,7 @@ static void fork_one(struct msg *m)
 	if (pid == 0) {
 		if (zygote.strange_hooks)
 			PyOS_BeforeFork();
-		pid = twin_fork(&zygote.twin, m->fds[0], m->fds[1],
-			m->as.FORK.renewed ? MAIN_PID : 0, &pidfd, &f);
+		pid = twin_fork(&zygote.twin, m->fds[0], m->fds[1], MAIN_PID, &pidfd, &f);
 		if (pid == 0) {
 			m->as.FORK.cell = 0; /* not the program's to know */
 			child_live(m->fds[2], &script);

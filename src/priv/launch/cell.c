@@ -45,7 +45,7 @@
 
 /* What a leaf that is kept may hold of the program before: the kernel counts in lots, some for
  * each CPU, and keeps caches. */
-#define LEAF_LEFT_MAX (UINT64_C(1) << 20)
+#define LEAF_LEFT_MAX (UINT64_C(2) << 20)
 
 /* RLIMIT_NPROC is a second net: pids.max must be what refuses, because it counts. */
 #define NPROC_SLACK UINT32_C(16)
@@ -134,7 +134,7 @@ static int spawn_box(struct cell *c, const struct cell_factory *factory, const c
 		.err_fd = -1,
 		.namespaces = is_init ? CELL_NAMESPACES : 0,
 		.pidns_of = is_init ? -1 : c->init.pidfd,
-		.number = !is_init && c->renewed ? MAIN_PID : 0,
+		.number = is_init ? 0 : MAIN_PID,
 		.cgroup_fd = cgroup_clone_fd(is_init ? factory->inits : &c->leaf),
 		.own_root = is_init,
 		.owner_uid = is_init ? cell_root_uid(factory->uid_base, c->slot) : 0,
@@ -237,17 +237,17 @@ static int send_scratch(const struct cell *c, struct fault *f)
 	return r < 0 ? fault_set(f, r, "send the writable mounts") : 0;
 }
 
-/* The file is of whoever writes to it: main's pid namespace. */
+/* The file is of whoever writes to it: main's pid namespace. Also in a new cage: a main that
+ * came too late may have been there before. */
 static int send_renew(const struct cell *c, struct fault *f)
 {
 	static const char path[] = "/proc/sys/kernel/ns_last_pid";
-	const struct msg_renew m = { 0 };
-	cleanup_fd int fd = -1;
+	const struct msg_renew m = { .used = c->renewed };
+	cleanup_fd int fd = sys.openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
 	int r;
 
-	if (!c->renewed)
-		return 0;
-	fd = sys.openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+	if (fd == -ENOENT && !c->renewed)
+		return 0; /* a kernel without checkpoints: this cage serves once */
 	if (fd < 0)
 		return fault_set(f, fd, "open %s", path);
 	r = channel_send(c->main_channel, MSG_RENEW, &m, &fd);
@@ -733,6 +733,9 @@ static bool leave_leaf(struct cell *c, const struct cell_factory *factory)
 {
 	struct fault f = { 0 };
 
+	/* It goes with its cage: the kernel may hold it for what it has cached of the cage. */
+	if (cgroup_memory_bytes(factory->tree, &c->leaf) > LEAF_LEFT_MAX)
+		return false;
 	if (cgroup_renew(factory->tree, &c->leaf, LEAF_LEFT_MAX, &f) == 0)
 		return true;
 	if (cgroup_destroy(factory->tree, &c->leaf) < 0)

@@ -176,7 +176,7 @@ int zygote_start(struct zygote *z, const struct cell_factory *factory, const cha
 
 int zygote_fork(struct zygote *z, const struct cell *c, int channel_fd, bool rehearse)
 {
-	struct msg_fork m = { .cell = c->id, .rehearse = rehearse, .renewed = c->renewed };
+	struct msg_fork m = { .cell = c->id, .rehearse = rehearse };
 	const int fds[3] = { c->init.pidfd, cgroup_clone_fd(&c->leaf), channel_fd };
 	int r;
 
