@@ -82,7 +82,11 @@ static int build(const struct cgroup_tree *t, struct cgroup *cg, const struct cg
 	if (r < 0)
 		return fault_set(f, r, "read cgroup.events");
 
-	r = cgroup_set_limits(t, cg, lim, f);
+	fd = leaf_fd(t, cg, CGROUP_CPU);
+	if (fd >= 0 && cgroup_ops_of(t, CGROUP_CPU)->begin_cpu)
+		r = cgroup_ops_of(t, CGROUP_CPU)->begin_cpu(fd, f);
+	if (r == 0)
+		r = cgroup_set_limits(t, cg, lim, f);
 	if (r < 0)
 		return r;
 	fd = leaf_fd(t, cg, CGROUP_MEMORY);
@@ -197,7 +201,6 @@ int cgroup_renew(
 	if (cgroup_oom_happened(t, cg))
 		return fault_set(f, -EBUSY, "cgroup %s has seen a kill", cg->name);
 	cg->sampled_peak = 0;
-	cgroup_refill_cpu(cg);
 	return renew_pids(t, cg, f);
 }
 
@@ -358,25 +361,28 @@ static void read_memory(
 	ret->memory_counter = cg->sampled_peak ? MEMORY_COUNTER_SAMPLED : MEMORY_COUNTER_NONE;
 }
 
-void cgroup_read_usage(
+void cgroup_read_counters(
 	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
 {
-	int fd;
+	int fd = leaf_fd(t, cg, CGROUP_CPUACCT);
 
 	*ret = (struct cgroup_usage){ .memory_counter = MEMORY_COUNTER_NONE };
-	read_memory(t, cg, ret);
-
-	fd = leaf_fd(t, cg, CGROUP_CPUACCT);
 	if (fd >= 0)
 		read_cpu(t, fd, ret);
 	fd = leaf_fd(t, cg, CGROUP_CPU);
 	if (fd >= 0)
 		ret->throttled_us = throttled_us(t, fd);
 	fd = leaf_fd(t, cg, CGROUP_PIDS);
-	if (fd >= 0) {
+	if (fd >= 0)
 		(void)cgroup_read_key(fd, "pids.events", "max", &ret->pids_refused);
-		ret->pids_peak = cgroup_tasks_peak(t, cg);
-	}
+}
+
+void cgroup_read_usage(
+	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
+{
+	cgroup_read_counters(t, cg, ret);
+	read_memory(t, cg, ret);
+	ret->pids_peak = cgroup_tasks_peak(t, cg);
 }
 
 int cgroup_destroy(const struct cgroup_tree *t, struct cgroup *cg)

@@ -178,6 +178,11 @@ void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
 /* Remember the current memory use, where only sampling can tell a peak. */
 void cgroup_sample(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));
 
+/* The counters in it that only grow: what cgroup_renew() leaves, and what a process has used
+ * that was there before. The others are 0. */
+void cgroup_read_counters(const struct cgroup_tree *t, const struct cgroup *cg,
+	struct cgroup_usage *ret) __attribute__((nonnull));
+
 void cgroup_read_usage(const struct cgroup_tree *t, const struct cgroup *cg,
 	struct cgroup_usage *ret) __attribute__((nonnull));
 

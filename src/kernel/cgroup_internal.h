@@ -172,6 +172,7 @@ struct cgroup_ops {
 	uint64_t throttled_per_us;                      /* its unit */
 	/* -ENOMEM when more is in use. */
 	int (*limit_memory)(int fd, uint64_t bytes, bool swap, struct fault *f);
+	int (*begin_cpu)(int fd, struct fault *f); /* once for a leaf; NULL: nothing to do */
 	int (*limit_cpu)(int fd, uint32_t milli, struct fault *f);
 	int (*open_oom)(int fd, int *ret_fd, struct fault *f);
 	bool (*oom_pending)(int oom_fd); /* consumes */

@@ -54,14 +54,18 @@ static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
 	return write_limit(fd, bytes > now ? plain : both, bytes, f);
 }
 
+static int begin_cpu(int fd, struct fault *f)
+{
+	int r = cgroup_write_u64(fd, "cpu.cfs_period_us", CGROUP_PERIOD_US);
+
+	return r < 0 ? fault_set(f, r, "write cpu.cfs_period_us") : 0;
+}
+
 static int limit_cpu(int fd, uint32_t milli, struct fault *f)
 {
 	uint64_t quota = cgroup_quota_us(milli);
 	int r;
 
-	r = cgroup_write_u64(fd, "cpu.cfs_period_us", CGROUP_PERIOD_US);
-	if (r < 0)
-		return fault_set(f, r, "write cpu.cfs_period_us");
 	r = cgroup_write_u64(fd, "cpu.cfs_quota_us", quota);
 	if (r == -EINVAL)
 		return fault_say(f, r,
@@ -113,6 +117,7 @@ const struct cgroup_ops cgroup_v1_ops = {
 	.throttled_key = "throttled_time",
 	.throttled_per_us = 1000,
 	.limit_memory = limit_memory,
+	.begin_cpu = begin_cpu,
 	.limit_cpu = limit_cpu,
 	.open_oom = open_oom,
 	.oom_pending = oom_pending,

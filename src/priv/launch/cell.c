@@ -399,7 +399,8 @@ static struct cgroup_limits build_limits(const struct cell *c, const struct run_
 {
 	return (struct cgroup_limits){
 		larger(c->leaf.in_force.memory_bytes, BUILD_MEMORY_BYTES),
-		(uint32_t)larger(usual->cpu_milli, BUILD_CPU_MILLI),
+		(uint32_t)larger(
+			c->leaf.in_force.cpu_milli, larger(usual->cpu_milli, BUILD_CPU_MILLI)),
 		(uint32_t)larger(usual->pids, BUILD_PIDS),
 	};
 }
@@ -471,7 +472,7 @@ static int settle(struct cell *c, const struct cell_factory *factory)
 	struct cgroup_limits lim;
 	struct fault f = { 0 };
 
-	cgroup_read_usage(factory->tree, &c->leaf, &c->base);
+	cgroup_read_counters(factory->tree, &c->leaf, &c->base);
 	cgroup_reset_peak(factory->tree, &c->leaf);
 	c->base_memory = cgroup_memory_bytes(factory->tree, &c->leaf);
 	/* What main has used until now is not the program's either. */

@@ -208,7 +208,7 @@ static void make_cells(struct pool *p, unsigned running, uint64_t now)
 	unsigned coming = pool_count(p, is_coming) + ending_cages(p, now);
 	unsigned ready = fresh_cells(p, now);
 	unsigned building = pool_count(p, pool_is_building), most = 2 * p->settings->max_builds;
-	unsigned target = p->settings->pool_size;
+	unsigned target = p->settings->pool_size, at_once = p->settings->max_builds;
 
 	p->rehearse = prepares_in_full(p, ready, now);
 	while (coming < p->waiting && coming < p->settings->max_builds && building < most &&
@@ -222,9 +222,14 @@ static void make_cells(struct pool *p, unsigned running, uint64_t now)
 		return;
 	/* Making a cell costs several times what running a small program does: while one
 	 * runs, a pool that is at least half full waits. */
-	if (running > 0 && 2 * ready >= target)
-		return;
-	if (coming == 0 && building < most && ready < target && now >= p->refill_ns)
+	if (2 * ready >= target) {
+		if (running > 0)
+			return;
+		at_once = 1;
+	}
+	for (; coming < at_once && ready + coming < target && building < most &&
+		now >= p->refill_ns;
+		coming++, building++)
 		pool_begin(p);
 }
 
