@@ -41,7 +41,7 @@ struct constant {
 	}
 
 static const struct constant errno_names[] = { C(EACCES), C(EAFNOSUPPORT), C(EINVAL), C(ENODEV),
-	C(ENOENT), C(ENOMEM), C(ENOSYS), C(ENOTTY), C(EPERM), C(EPROTONOSUPPORT) };
+	C(ENOENT), C(ENOMEM), C(ENOSYS), C(ENOTTY), C(EOPNOTSUPP), C(EPERM), C(EPROTONOSUPPORT) };
 
 static const struct constant value_names[] = {
 	/* sockets */

@@ -49,6 +49,8 @@ WRAP(int, fstatat, (int dir_fd, const char *path, struct stat *ret, int flags),
 	fstatat(dir_fd, path, ret, flags))
 WRAP(int, fstatfs, (int fd, struct statfs *ret), fstatfs(fd, ret))
 WRAP(int, fchown, (int fd, uid_t uid, gid_t gid), fchown(fd, uid, gid))
+WRAP(int, utimensat, (int dir_fd, const char *path, const struct timespec *times, int flags),
+	(int)syscall(SYS_utimensat, dir_fd, path, times, flags))
 WRAP(int, fchownat, (int dir_fd, const char *path, uid_t uid, gid_t gid, int flags),
 	fchownat(dir_fd, path, uid, gid, flags))
 WRAP(int, fchmod, (int fd, mode_t mode), fchmod(fd, mode))

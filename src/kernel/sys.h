@@ -36,6 +36,7 @@ struct mount_attr;
 struct open_how;
 struct stat;
 struct statfs;
+struct timespec;
 
 /* clang-format off */
 /* X(type of the result, name, parameters, arguments to pass them on) */
@@ -68,6 +69,9 @@ struct statfs;
 	X(int, fchown, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))                             \
 	X(int, fchownat, (int dir_fd, const char *path, uid_t uid, gid_t gid, int flags),          \
 		(dir_fd, path, uid, gid, flags))                                                   \
+	X(int, utimensat,                                                                          \
+		(int dir_fd, const char *path, const struct timespec *times, int flags),           \
+		(dir_fd, path, times, flags))                                                      \
 	X(int, fchmod, (int fd, mode_t mode), (fd, mode))                                          \
 	X(int, fchdir, (int fd), (fd))                                                             \
 	X(int, ftruncate, (int fd, off_t size), (fd, size))                                        \

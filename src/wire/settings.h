@@ -44,13 +44,13 @@
 		"cells made at the same time")                                                             \
 	X("cell-max-age",      cell_max_age_us, DURATION,  "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
 		"age at which a ready cell is replaced")                                                   \
-	X("cage-runs",         cage_runs,       COUNT,     "100", 1, 1000000000,                           \
+	X("cage-runs",         cage_runs,       COUNT,     "1000",1, 1000000000,                           \
 		"programs that one cage may serve, one after the other; 1: a cage for each")               \
 	X("cold",              cold,            BOOL,      "false", 0, 1,                                 \
 		"start an interpreter for every run instead of forking a warm one")                        \
 	X("preload",           preload,         MODULES,   "", 0, 0,                                       \
 		"modules that the warm interpreter imports ahead, beside many of the standard library")    \
-	X("zygote-max-forks",  zygote_max_forks, COUNT,    "2000", 1, 1000000000,                          \
+	X("zygote-max-forks",  zygote_max_forks, COUNT,    "20000",1, 1000000000,                          \
 		"forks after which a warm interpreter is replaced")                                        \
 	X("zygote-max-age",    zygote_max_age_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,         \
 		"age at which a warm interpreter is replaced")                                             \

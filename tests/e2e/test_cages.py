@@ -18,7 +18,7 @@ START = time.time()
 HOSTS = ("softnet_stat", "stat", "protocols", "sockstat", "sockstat6", "netfilter")
 
 def files(top):
-    return sorted((p, s.st_ino, s.st_mode, s.st_size, s.st_nlink, os.listxattr(p))
+    return sorted((p, s.st_ino, s.st_mode, s.st_uid, s.st_gid, s.st_size, s.st_nlink, os.listxattr(p))
                   for d, ds, fs in os.walk(top) for p in [d] + [os.path.join(d, f) for f in fs]
                   for s in [os.lstat(p)])
 
@@ -67,8 +67,8 @@ def free_port(port):
         s.bind(("127.0.0.1", port))
         return s.getsockname()
 
-def first_file():
-    with open("/tmp/first", "w") as file:
+def first_file(path="/tmp/first"):
+    with open(path, "w") as file:
         return os.fstat(file.fileno()).st_ino
 
 seen = {
@@ -85,7 +85,9 @@ seen = {
     "groups": open("/proc/self/cgroup").read(),
     "host name": os.uname().nodename,
     "free port": free_port(5001),
+    "times of tmp": [os.stat(d).st_mtime < START for d in ("/tmp", "/dev/shm")],
     "first file": first_file(),
+    "first in shm": first_file("/dev/shm/first"),
     "children": [child(), child()],
     "numbers of directories": numbers_of_directories(),
     "times of proc": times_of_proc(),
@@ -121,6 +123,34 @@ for top in '/workspace', '/tmp', '/dev/shm':
 os.chmod('/workspace', 0o711)
 open('/workspace/held', 'w').write('x' * 1000)
 """,
+    "names in tmp": "import tempfile\nfor i in range(3):\n    tempfile.TemporaryFile().write(b'x')\nos.mkdir('/tmp/a')\nos.rmdir('/tmp/a')\n",
+    "names in shm": "open('/dev/shm/a', 'w').close()\nos.unlink('/dev/shm/a')\n",
+    "a look at tmp": "os.listdir('/tmp')\n",
+    "times of tmp": """
+was = os.stat('/tmp')
+open('/tmp/a', 'w').close()
+os.unlink('/tmp/a')
+try:
+    os.utime('/tmp', ns=(was.st_atime_ns, was.st_mtime_ns))
+    raise SystemExit('Traceback')
+except PermissionError:
+    pass
+for f in lambda: os.chmod('/tmp', 0o777), lambda: os.setxattr('/tmp', 'user.a', b'1'):
+    try:
+        f()
+        raise SystemExit('Traceback')
+    except PermissionError:
+        pass
+""",
+    "a file without a name": """
+for flags in 0o20200002, 0o20000002, 0o20200001:
+    try:
+        os.open('/tmp', flags)
+        raise SystemExit('Traceback')
+    except OSError:
+        pass
+""",
+    "another size": "",
     "locks": """
 import fcntl
 files = [open(p) for p in ('/usr/bin/env', '/etc/passwd')]
@@ -228,10 +258,10 @@ def cages(server):
     return {os.readlink(f"/proc/{pid}/ns/pid"): pid for pid in census.cell_inits(server.uid_base, server.pid)}
 
 
-def run(server, program):
+def run(server, program, **fields):
     """Run it in one of the ready cells; return the pid of its process 1, and the reply."""
     ready = cages(server)
-    r = server.run("import os; print(os.readlink('/proc/self/ns/pid'))\n" + program)
+    r = server.run("import os; print(os.readlink('/proc/self/ns/pid'))\n" + program, **fields)
     return ready[r.stdout.split("\n", maxsplit=1)[0]], r
 
 
@@ -254,7 +284,7 @@ def look_in(server, init):
 
 @pytest.mark.parametrize("name", LEAVES_NOTHING)
 def test_a_program_in_a_used_cage_sees_what_it_sees_in_a_new_one(two_cages, as_new, name):
-    init, r = run(two_cages, LEAVES_NOTHING[name])
+    init, r = run(two_cages, LEAVES_NOTHING[name], memory_limit_mb=256 if name == "another size" else 128)
     assert "Traceback" not in r.stderr and "joined" not in r.stdout
     assert init in cages(two_cages).values(), "the cage was not kept"
     assert look_in(two_cages, init) == as_new

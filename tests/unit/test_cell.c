@@ -406,10 +406,10 @@ static void whichever_call_of_the_supervisor_fails_nothing_is_left(void **state)
 
 static void whichever_call_fails_in_a_used_cage_nothing_is_left(void **state)
 {
-	unsigned n = fail_in_supervisor(true, 60);
+	unsigned n = fail_in_supervisor(true, 35);
 
 	(void)state;
-	assert_in_range(n, 80, CALLS_MAX - 1);
+	assert_in_range(n, 50, CALLS_MAX - 1);
 	expect_a_good_cell("call", n);
 }
 

@@ -96,10 +96,11 @@ static void clear(struct cell *c, uint32_t slot, uint64_t id)
 		.id = id,
 		.init_channel = -1,
 		.main_channel = -1,
-		.scratch_fd = { -1, -1, -1 },
 		.created_ns = clock_ns(),
 	};
 	c->cage_ns = c->created_ns;
+	for (unsigned i = 0; i < VIEW_SCRATCH; i++)
+		c->scratch[i].fd = -1;
 	cgroup_clear(&c->leaf);
 	process_clear(&c->init);
 	process_clear(&c->main);
@@ -208,33 +209,56 @@ static int send_joins(const struct cell *c, const struct cell_factory *factory, 
 	return 0;
 }
 
-/* The program's own writable mounts. Their descriptors are kept: the size of a tmpfs can be
- * changed later. */
+/* The program's own writable mounts, or those of which the program before made no use. Their
+ * descriptors are kept: the size of a tmpfs can be changed later. */
 static int make_scratch(struct cell *c, const struct cell_factory *factory, struct fault *f)
 {
 	const struct view_scratch scratch = { factory->usual.memory_bytes,
-		factory->workspace_inodes, cell_program_uid(factory->uid_base, c->slot) };
-	struct view_mount mounts[VIEW_SCRATCH];
-	int r = view_scratch(&scratch, mounts, f);
+		factory->workspace_inodes, cell_program_uid(factory->uid_base, c->slot),
+		cell_root_uid(factory->uid_base, c->slot) };
+	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
-		drop_fd(&c->scratch_fd[i]);
-		c->scratch_fd[i] = mounts[i].fd;
+		struct cell_scratch *s = &c->scratch[i];
+
+		if (s->fd >= 0)
+			continue;
+		s->sent = false;
+		r = view_scratch(&scratch, i, &s->fd, f);
+		if (r == 0 && view_mark(s->fd, &s->made) < 0)
+			s->made.files = 0; /* no mount is like that: it will be replaced */
 	}
 	return r;
 }
 
-static int send_scratch(const struct cell *c, struct fault *f)
+static int send_scratch(struct cell *c, struct fault *f)
 {
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
 		struct msg_mount m = { { 0 } };
 
+		if (c->scratch[i].sent)
+			continue;
 		(void)snprintf(m.path, sizeof(m.path), "%s", view_scratch_paths[i]);
-		r = channel_send(c->main_channel, MSG_MOUNT, &m, &c->scratch_fd[i]);
+		r = channel_send(c->main_channel, MSG_MOUNT, &m, &c->scratch[i].fd);
+		c->scratch[i].sent = r == 0;
 	}
 	return r < 0 ? fault_set(f, r, "send the writable mounts") : 0;
+}
+
+/* What was used goes, and what was attached after it: the order of mounts can be seen. */
+static void leave_scratch(struct cell *c)
+{
+	bool used = false;
+
+	for (unsigned i = 0; i < VIEW_SCRATCH; i++) {
+		struct cell_scratch *s = &c->scratch[i];
+
+		used |= !view_is_untouched(s->fd, &s->made);
+		if (used)
+			drop_fd(&s->fd);
+	}
 }
 
 /* The file is of whoever writes to it: main's pid namespace. Also in a new cage: a main that
@@ -554,7 +578,7 @@ static int fit(struct cell *c, const struct cell_factory *factory, const struct 
 		r = cgroup_set_limits(factory->tree, &c->leaf, &lim, f);
 	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++) {
 		if (l->memory_bytes != usual->memory_bytes)
-			r = mount_tmpfs_resize(c->scratch_fd[i], l->memory_bytes, f);
+			r = mount_tmpfs_resize(c->scratch[i].fd, l->memory_bytes, f);
 	}
 	return r;
 }
@@ -708,7 +732,7 @@ static bool scratch_is_small(const struct cell *c)
 	for (unsigned i = 0; i < VIEW_SCRATCH; i++) {
 		struct statfs st;
 
-		if (sys.fstatfs(c->scratch_fd[i], &st) < 0)
+		if (sys.fstatfs(c->scratch[i].fd, &st) < 0)
 			return false;
 		bytes += (uint64_t)(st.f_blocks - st.f_bfree) * (uint64_t)st.f_bsize;
 	}
@@ -753,6 +777,7 @@ bool cell_vacate(struct cell *c, const struct cell_factory *factory)
 		return false;
 	if (!leave_leaf(c, factory))
 		return false;
+	leave_scratch(c);
 	process_close(&c->main);
 	process_clear(&c->main);
 	c->main_died = c->main_ended = false;
@@ -777,7 +802,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 	}
 	/* The pages of the writable mounts stay charged as long as the mounts live. */
 	for (unsigned i = 0; i < VIEW_SCRATCH; i++)
-		drop_fd(&c->scratch_fd[i]);
+		drop_fd(&c->scratch[i].fd);
 	r = cgroup_destroy(factory->tree, &c->leaf);
 	if (r == -EBUSY)
 		return false;

@@ -79,10 +79,14 @@ struct cell {
 	struct cgroup leaf; /* main and its descendants; init is not in it */
 	struct process init, main;
 	int init_channel, main_channel;
-	int scratch_fd[VIEW_SCRATCH]; /* the writable mounts, to fit them to a request */
-	bool warm;                    /* main was, or is being, forked from a zygote */
-	uint64_t generation;          /* of that zygote */
-	bool rehearsed;               /* and it prepares in full */
+	struct cell_scratch {
+		int fd;    /* to fit it to a request, and to look at it; -1: to be made */
+		bool sent; /* main has attached it, or one before did */
+		struct view_mark made;
+	} scratch[VIEW_SCRATCH]; /* the writable mounts */
+	bool warm;               /* main was, or is being, forked from a zygote */
+	uint64_t generation;     /* of that zygote */
+	bool rehearsed;          /* and it prepares in full */
 	uint64_t created_ns, killed_ns;
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;

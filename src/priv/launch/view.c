@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -245,29 +246,70 @@ int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, uns
 	return 0;
 }
 
-static int add_tmpfs(
-	struct collector *c, const char *path, const struct mount_tmpfs *t, struct fault *f)
-{
-	int fd, r = mount_tmpfs(t, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
+const char *const view_scratch_paths[VIEW_SCRATCH] = { "/dev/shm", "/tmp", "/workspace" };
+#define WORKSPACE 2
 
-	return r < 0 ? r : collect(c, path, fd);
+/* A second before it was made: what a program does there has another time, however soon. */
+static int set_back(int mount_fd, struct fault *f)
+{
+	struct timespec t[2];
+	struct stat st;
+	int r = sys.fstat(mount_fd, &st);
+
+	if (r < 0)
+		return fault_set(f, r, "look at it");
+	t[0] = t[1] = (struct timespec){ st.st_mtim.tv_sec - 1, st.st_mtim.tv_nsec };
+	r = sys.utimensat(mount_fd, "", t, AT_EMPTY_PATH);
+	return r < 0 ? fault_set(f, r, "set times") : 0;
 }
 
-const char *const view_scratch_paths[VIEW_SCRATCH] = { "/workspace", "/tmp", "/dev/shm" };
-
-int view_scratch(const struct view_scratch *s, struct view_mount ret[VIEW_SCRATCH], struct fault *f)
+int view_scratch(const struct view_scratch *s, unsigned which, int *ret_fd, struct fault *f)
 {
-	CLEANUP(collector_drop) struct collector c = { .list = ret, .room = VIEW_SCRATCH };
 	const struct mount_tmpfs own = { s->bytes, s->inodes, 0700, s->uid };
-	const struct mount_tmpfs open = { s->bytes, s->inodes, 01777, s->uid };
-	int r = 0;
+	const struct mount_tmpfs open = { s->bytes, s->inodes, 01777, s->root_uid };
+	cleanup_fd int fd = -1;
+	int r = mount_tmpfs(which == WORKSPACE ? &own : &open, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
 
-	for (unsigned i = 0; r == 0 && i < VIEW_SCRATCH; i++)
-		r = add_tmpfs(&c, view_scratch_paths[i], i == 0 ? &own : &open, f);
+	if (r == 0 && which != WORKSPACE)
+		r = set_back(fd, f);
 	if (r < 0)
-		return fault_wrap(f, "mounts");
-	c.list = NULL;
+		return fault_wrap(f, "%s", view_scratch_paths[which]);
+	*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+int view_mark(int mount_fd, struct view_mark *ret)
+{
+	struct statfs room;
+	int r = sys.fstat(mount_fd, &ret->dir);
+
+	if (r == 0)
+		r = sys.fstatfs(mount_fd, &room);
+	if (r < 0)
+		return r;
+	ret->blocks = room.f_blocks;
+	ret->blocks_free = room.f_bfree;
+	ret->files = room.f_files;
+	ret->files_free = room.f_ffree;
+	return 0;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool view_is_untouched(int mount_fd, const struct view_mark *made)
+{
+	struct view_mark now;
+	const struct stat *a = &made->dir, *b = &now.dir;
+
+	return view_mark(mount_fd, &now) == 0 && a->st_mode == b->st_mode &&
+	       a->st_uid == b->st_uid && a->st_gid == b->st_gid && a->st_nlink == b->st_nlink &&
+	       a->st_size == b->st_size && same_time(&a->st_atim, &b->st_atim) &&
+	       same_time(&a->st_mtim, &b->st_mtim) && same_time(&a->st_ctim, &b->st_ctim) &&
+	       made->blocks == now.blocks && made->blocks_free == now.blocks_free &&
+	       made->files == now.files && made->files_free == now.files_free;
 }
 
 void view_mounts_close(struct view_mount *mounts, unsigned count)

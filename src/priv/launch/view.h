@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 struct fault;
 
@@ -39,7 +40,7 @@ int view_open(struct view *ret, const struct runtime *rt, struct fault *f) __att
 
 struct view_scratch {
 	uint64_t bytes, inodes; /* of each writable tmpfs */
-	uint32_t uid;           /* the host uid of the program */
+	uint32_t uid, root_uid; /* the host uids of the program, and of root inside */
 };
 
 /* Make every read-only mount of one cell; the first is the root, and every other one's
@@ -48,12 +49,29 @@ struct view_scratch {
 int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,
 	struct fault *f) __attribute__((nonnull));
 
-/* Make the writable ones of one run: /workspace, /tmp, /dev/shm, with absolute paths. On
- * failure nothing is left behind. */
+/* The writable ones of one run, in the order in which they are attached: /dev/shm and /tmp,
+ * which are root's and everybody's to write to, and /workspace, which is the program's. */
 #define VIEW_SCRATCH 3
-extern const char *const view_scratch_paths[VIEW_SCRATCH];
-int view_scratch(const struct view_scratch *s, struct view_mount ret[VIEW_SCRATCH], struct fault *f)
+extern const char *const view_scratch_paths[VIEW_SCRATCH]; /* absolute */
+
+/* Make number `which` of them, detached. */
+int view_scratch(const struct view_scratch *s, unsigned which, int *ret_fd, struct fault *f)
 	__attribute__((nonnull));
+
+/* What a writable mount is like as long as nothing was done in it: its directory and its
+ * room. */
+struct view_mark {
+	struct stat dir;
+	uint64_t blocks, blocks_free, files, files_free;
+};
+
+/* 0 or a negative errno. */
+int view_mark(int mount_fd, struct view_mark *ret) __attribute__((nonnull));
+
+/* Is it still like that? Whoever makes or removes a name in /tmp or /dev/shm, or reads the
+ * directory, changes its times, which are in the past, and cannot put them back. /workspace
+ * has held the program. */
+bool view_is_untouched(int mount_fd, const struct view_mark *made) __attribute__((nonnull));
 
 void view_mounts_close(struct view_mount *mounts, unsigned count) __attribute__((nonnull));
 

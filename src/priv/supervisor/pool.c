@@ -141,12 +141,13 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	uint64_t now = clock_ns(), next;
 
 	p->waiting = waiting;
+	p->running = running;
 	if (waiting + running > 0)
 		p->busy_ns = now;
 	reaper_tick(&p->reaper, now, is_ours, p);
 	lineage_tick(&p->lineage, now);
 	next = tick_dying(p, now);
-	pool_restock(p, running, now);
+	pool_restock(p, now);
 
 	if (reaper_is_busy(&p->reaper))
 		next = clock_earlier(next, now + POOL_REMOVE_RETRY_NS);

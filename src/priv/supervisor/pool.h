@@ -33,6 +33,7 @@ struct pool {
 	bool closing;       /* nothing is made any more */
 	bool rehearse;      /* forks asked for now prepare in full */
 	unsigned waiting;   /* runs without a cell, at the last tick */
+	unsigned running;   /* and with one */
 	uint64_t busy_ns;   /* when a run last wanted or had a cell */
 	uint64_t refill_ns; /* not before: builds failed, or runs have the CPU */
 	unsigned failures;  /* builds that failed in a row */

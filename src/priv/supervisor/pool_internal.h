@@ -56,7 +56,7 @@ struct cell *pool_best(struct pool *p) __attribute__((nonnull));
 
 /* End what is too old, too much or too late, and make what is missing. p->waiting and
  * p->busy_ns are this tick's. */
-void pool_restock(struct pool *p, unsigned running, uint64_t now_ns) __attribute__((nonnull));
+void pool_restock(struct pool *p, uint64_t now_ns) __attribute__((nonnull));
 
 /* When it has to be called again. */
 uint64_t pool_restock_due_ns(const struct pool *p, uint64_t now_ns) __attribute__((nonnull));

@@ -2,9 +2,9 @@
  *
  *   demand   a run that waits is owed a cell: builds are begun for all of them at once, up
  *            to max-builds
- *   refill   otherwise one build at a time, and only while less than pool-size cells are
- *            ready or on their way; while programs run it waits a little, so that it does
- *            not take their CPU
+ *   refill   only while less than pool-size cells are ready or on their way: up to
+ *            max-builds while less than half of it is there, then one at a time, and none
+ *            while programs run, so that it does not take their CPU
  *   age      a ready cell that is too old, or of a zygote that has been replaced, is ended
  *            and refilled
  */
@@ -79,15 +79,23 @@ unsigned pool_count(const struct pool *p, bool (*is)(const struct pool *p, const
 	return n;
 }
 
+static bool is_vacant(const struct pool *p, const struct cell *c)
+{
+	(void)p;
+	return c->state == CELL_VACANT;
+}
+
 static bool is_there_or_coming(const struct pool *p, const struct cell *c)
 {
 	return c->state == CELL_VACANT || pool_is_building(p, c) || pool_is_spare(p, c);
 }
 
+/* As many as the pool holds when it is full, and one for each run: while there are runs cells
+ * are taken as fast as they come back. */
 bool pool_is_wanted(const struct pool *p)
 {
 	return !p->closing &&
-	       pool_count(p, is_there_or_coming) < p->settings->pool_size + p->waiting;
+	       pool_count(p, is_there_or_coming) < p->settings->pool_size + p->waiting + p->running;
 }
 
 /* Spare cells that are not to be replaced. */
@@ -164,12 +172,15 @@ static void replace_hurried(struct pool *p, uint64_t now)
 	}
 }
 
-static void end_old_cages(struct pool *p)
+/* Vacant cages that are too old, or that nobody wants now that it is quiet. */
+static void end_cages(struct pool *p, uint64_t now)
 {
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
+		bool is_spare = is_quiet(p, now) &&
+				pool_count(p, is_there_or_coming) > p->settings->pool_size;
 
-		if (c->state == CELL_VACANT && pool_is_old(p, c))
+		if (c->state == CELL_VACANT && (pool_is_old(p, c) || is_spare))
 			pool_end(p, c);
 	}
 }
@@ -203,12 +214,40 @@ static bool prepares_in_full(const struct pool *p, unsigned ready, uint64_t now)
 	return p->waiting == 0 && (2 * ready >= p->settings->pool_size || is_quiet(p, now));
 }
 
-static void make_cells(struct pool *p, unsigned running, uint64_t now)
+static bool is_cage(const struct pool *p, const struct cell *c)
+{
+	return !pool_is_free(p, c);
+}
+
+/* There are as many cages as the pool and the runs want: one will be vacant soon, and to make
+ * another would only mean to end one. */
+static bool has_cages(const struct pool *p)
+{
+	return pool_count(p, is_vacant) == 0 &&
+	       pool_count(p, is_cage) >= p->settings->pool_size + p->running;
+}
+
+/* Making a cell costs several times what running a small program does: while one runs, a
+ * pool that is at least half full waits. */
+static void refill(struct pool *p, unsigned ready, unsigned coming, unsigned building, uint64_t now)
+{
+	const unsigned most = 2 * p->settings->max_builds;
+	const unsigned target = p->settings->pool_size;
+	unsigned at_once = p->settings->max_builds;
+
+	if (2 * ready >= target)
+		at_once = p->running > 0 ? 0 : 1;
+	for (; coming < at_once && ready + coming < target && building < most &&
+		now >= p->refill_ns && !has_cages(p);
+		coming++, building++)
+		pool_begin(p);
+}
+
+static void make_cells(struct pool *p, uint64_t now)
 {
 	unsigned coming = pool_count(p, is_coming) + ending_cages(p, now);
 	unsigned ready = fresh_cells(p, now);
 	unsigned building = pool_count(p, pool_is_building), most = 2 * p->settings->max_builds;
-	unsigned target = p->settings->pool_size, at_once = p->settings->max_builds;
 
 	p->rehearse = prepares_in_full(p, ready, now);
 	while (coming < p->waiting && coming < p->settings->max_builds && building < most &&
@@ -218,29 +257,18 @@ static void make_cells(struct pool *p, unsigned running, uint64_t now)
 		building++;
 	}
 	/* Nothing is kept ahead before the zygote is there, if there is to be one. */
-	if (p->lineage.wanted && !lineage_is_warm(&p->lineage) && p->lineage.lost.code == 0)
-		return;
-	/* Making a cell costs several times what running a small program does: while one
-	 * runs, a pool that is at least half full waits. */
-	if (2 * ready >= target) {
-		if (running > 0)
-			return;
-		at_once = 1;
-	}
-	for (; coming < at_once && ready + coming < target && building < most &&
-		now >= p->refill_ns;
-		coming++, building++)
-		pool_begin(p);
+	if (!p->lineage.wanted || lineage_is_warm(&p->lineage) || p->lineage.lost.code != 0)
+		refill(p, ready, coming, building, now);
 }
 
-void pool_restock(struct pool *p, unsigned running, uint64_t now_ns)
+void pool_restock(struct pool *p, uint64_t now_ns)
 {
 	drop_surplus(p, now_ns);
 	replace_hurried(p, now_ns);
-	end_old_cages(p);
+	end_cages(p, now_ns);
 	give_up_late(p, now_ns);
 	if (!p->closing)
-		make_cells(p, running, now_ns);
+		make_cells(p, now_ns);
 }
 
 uint64_t pool_restock_due_ns(const struct pool *p, uint64_t now_ns)
@@ -252,7 +280,8 @@ uint64_t pool_restock_due_ns(const struct pool *p, uint64_t now_ns)
 		next = clock_earlier(next, now_ns + FORK_LATE_NS);
 	if ((pool_ready(p) < p->settings->pool_size || p->waiting > 0) && p->refill_ns > now_ns)
 		next = clock_earlier(next, p->refill_ns);
-	if (p->busy_ns + QUIET_NS > now_ns && pool_count(p, is_hurried) > 0)
+	if (p->busy_ns + QUIET_NS > now_ns &&
+		pool_count(p, is_hurried) + pool_count(p, is_vacant) > 0)
 		next = clock_earlier(next, p->busy_ns + QUIET_NS);
 	return next;
 }

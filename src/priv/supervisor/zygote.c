@@ -98,21 +98,33 @@ static int send_all(struct zygote *z, const struct cell_factory *factory,
 	return r < 0 ? fault_set(f, r, "send what it needs") : 0;
 }
 
+static int add_scratch(struct view_mount *mounts, unsigned *count, struct fault *f)
+{
+	const struct view_scratch scratch = { SCRATCH_BYTES, SCRATCH_INODES, 0, 0 };
+
+	for (unsigned i = 0; i < VIEW_SCRATCH; i++) {
+		int r = view_scratch(&scratch, i, &mounts[*count].fd, f);
+
+		if (r < 0)
+			return r;
+		(void)snprintf(mounts[*count].path, CELL_PATH_MAX, "%s", view_scratch_paths[i]);
+		(*count)++;
+	}
+	return 0;
+}
+
 static int furnish(
 	struct zygote *z, const struct cell_factory *factory, const char *preload, struct fault *f)
 {
-	const struct view_scratch scratch = { SCRATCH_BYTES, SCRATCH_INODES, 0 };
 	struct view_mount mounts[CELL_MOUNTS_MAX];
 	unsigned count;
 	int r = view_mounts(factory->view, mounts, CELL_MOUNTS_MAX - 1 - VIEW_SCRATCH, &count, f);
 
 	if (r < 0)
 		return r;
-	r = view_scratch(&scratch, mounts + count, f);
-	if (r == 0) {
-		count += VIEW_SCRATCH;
+	r = add_scratch(mounts, &count, f);
+	if (r == 0)
 		r = agent_mount(preload, &mounts[count], f);
-	}
 	if (r == 0)
 		count++;
 	if (r == 0)
