@@ -123,7 +123,7 @@ int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
  * begins again, with nothing used of it. */
 void cgroup_refill_cpu(struct cgroup *cg) __attribute__((nonnull));
 
-/* Let an empty leaf serve again: its peaks, its OOM events and its limits begin anew; counters
+/* Let an empty leaf, in which cgroup_kill() was never used, serve again: its peaks, its OOM events and its limits begin anew; counters
  * that only grow go on, so that the reader has to know where they stood. It may hold up to
  * `memory_left` bytes that the kernel has not given back. -EBUSY: it holds more, or had an OOM;
  * -EOPNOTSUPP: a peak of this host's groups cannot begin anew. On failure it has to be

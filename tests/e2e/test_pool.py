@@ -196,6 +196,7 @@ def test_cells_that_were_made_in_a_hurry_are_replaced_when_there_is_time(serve):
         return len(seen) >= 3 and len(set(seen[-3:])) == 1
 
     wait_for("no more to be", settled)
+    assert " lvl=err " not in s.log()
     assert max(faults() for _ in range(3)) < 40
 
 

@@ -614,7 +614,8 @@ void cell_evict(struct cell *c)
 	CHECK(c->state == CELL_READY);
 	enter_state(c, CELL_DYING);
 	c->killed_ns = clock_ns();
-	(void)cgroup_kill(&c->leaf);
+	/* Not by cgroup.kill: Linux 6.18 then kills whatever is born into the leaf later. */
+	process_kill(&c->main);
 	drop_fd(&c->main_channel);
 }
 
