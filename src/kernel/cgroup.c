@@ -193,9 +193,11 @@ int cgroup_renew(
 {
 	/* Those whose peaks are reported: they must be v1's, and each in a hierarchy of its own. */
 	if (t->of[CGROUP_MEMORY] <= 0 || t->of[CGROUP_PIDS] <= 0 ||
-		t->of[CGROUP_MEMORY] == t->of[CGROUP_PIDS])
+		t->of[CGROUP_MEMORY] == t->of[CGROUP_PIDS] ||
+		t->of[CGROUP_CPU] == t->of[CGROUP_PIDS] ||
+		t->of[CGROUP_CPUACCT] == t->of[CGROUP_PIDS])
 		return fault_set(f, -EOPNOTSUPP, "cgroup %s", cg->name);
-	if (cgroup_memory_bytes(t, cg) > memory_left)
+	if (cgroup_holds_more(t, cg, memory_left))
 		return fault_set(f, -EBUSY, "cgroup %s holds memory", cg->name);
 	/* Whoever asks cgroup_oom_happened() means since the beginning. */
 	if (cgroup_oom_happened(t, cg))
@@ -299,6 +301,17 @@ uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *c
 	if (fd < 0 || cgroup_read_u64(fd, cgroup_ops_of(t, CGROUP_MEMORY)->used_file, &used) < 0)
 		return 0;
 	return used;
+}
+
+bool cgroup_holds_more(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t bytes)
+{
+	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
+	uint64_t used;
+
+	if (fd < 0)
+		return false;
+	return cgroup_read_u64(fd, cgroup_ops_of(t, CGROUP_MEMORY)->used_file, &used) < 0 ||
+	       used > bytes;
 }
 
 int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)

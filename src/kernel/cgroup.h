@@ -123,8 +123,8 @@ int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
  * begins again, with nothing used of it. */
 void cgroup_refill_cpu(struct cgroup *cg) __attribute__((nonnull));
 
-/* Let an empty leaf, in which cgroup_kill() was never used, serve again: its peaks, its OOM events and its limits begin anew; counters
- * that only grow go on, so that the reader has to know where they stood. It may hold up to
+/* Let an empty leaf, in which cgroup_kill() was never used, serve again: its peak of tasks begins anew, and that of memory with the
+ * next cgroup_reset_peak(); counters that only grow go on, so that the reader has to know where they stood. It may hold up to
  * `memory_left` bytes that the kernel has not given back. -EBUSY: it holds more, or had an OOM;
  * -EOPNOTSUPP: a peak of this host's groups cannot begin anew. On failure it has to be
  * destroyed. */
@@ -159,6 +159,10 @@ uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 
 /* Memory charged to the leaf now, in bytes; 0 without the controller. */
 uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *cg)
+	__attribute__((nonnull));
+
+/* Is more charged to it than that? True also if the kernel does not say. */
+bool cgroup_holds_more(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t bytes)
 	__attribute__((nonnull));
 
 /* Tasks in the leaf, those that are dead but not reaped included. -ENOENT without the

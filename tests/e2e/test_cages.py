@@ -85,7 +85,7 @@ seen = {
     "groups": open("/proc/self/cgroup").read(),
     "host name": os.uname().nodename,
     "free port": free_port(5001),
-    "times of tmp": [os.stat(d).st_mtime < START for d in ("/tmp", "/dev/shm")],
+    "times of tmp": [0.9 < s.st_ctime - s.st_mtime < 1.1 for s in map(os.stat, ("/tmp", "/dev/shm"))],
     "first file": first_file(),
     "first in shm": first_file("/dev/shm/first"),
     "children": [child(), child()],

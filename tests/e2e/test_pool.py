@@ -176,6 +176,15 @@ def test_a_ready_cell_whose_interpreter_dies_is_replaced(warm):
     warm.settles_to(idle)
 
 
+def test_cells_and_cages_that_are_too_old_are_replaced_though_nobody_asks(serve):
+    s = serve("--cold=false", "--pool-size", "2", "--cell-max-age", "1s")
+    s.rest()
+    first = set(census.cell_inits(s.uid_base, s.pid))
+    assert len(first) >= 2
+    wait_for("others", lambda: not first & set(census.cell_inits(s.uid_base, s.pid)))
+    assert s.run("print('hello')").stdout == "hello\n" and " lvl=err " not in s.log()
+
+
 def test_cells_that_were_made_in_a_hurry_are_replaced_when_there_is_time(serve):
     """What a cell was prepared less by, its program pays for in page faults."""
     s = serve(*WARM, "--log-level", "debug")

@@ -275,6 +275,9 @@ class Glovebox:
     def threads(self):
         return self.count
 
+    def is_parent(self):
+        return False
+
     def fail(self, text):
         raise Refused(text)
 

@@ -349,6 +349,8 @@ int cell_unforked(struct cell *c, const struct cell_factory *factory)
 	struct fault f = { 0 };
 
 	CHECK(cell_awaits_fork(c));
+	/* The zygote may be late, and fork into this cage yet. */
+	c->doomed = true;
 	if (start_cold(c, factory, &f) < 0) {
 		c->fault = f;
 		return fault_wrap(&c->fault, "cell %lu", (unsigned long)c->id);
@@ -741,8 +743,8 @@ static bool scratch_is_small(const struct cell *c)
 }
 
 /* Is everything as it was when init had made it? What a program can change without a
- * capability and what outlives its processes are: its leaf (destroyed), its writable mounts
- * (replaced), the numbering of processes (begun again), and the network namespace. System V
+ * capability and what outlives its processes are: its leaf (emptied or destroyed), its writable mounts
+ * (replaced when touched), the numbering of processes (begun again), and the network namespace. System V
  * and POSIX message queues, keys and new namespaces are denied by the program's filter; the
  * other mounts are read-only. */
 static bool is_as_made(const struct cell *c, const struct cell_factory *factory)
@@ -754,17 +756,17 @@ static bool is_as_made(const struct cell *c, const struct cell_factory *factory)
 	return netstate_is_as_made(&c->network);
 }
 
-/* Its leaf is for the next program, or gone. */
+/* Its leaf is for the next program, or gone. One that holds much goes with its cage: the kernel
+ * may hold it for what it has cached of the cage. */
 static bool leave_leaf(struct cell *c, const struct cell_factory *factory)
 {
 	struct fault f = { 0 };
+	int r = cgroup_renew(factory->tree, &c->leaf, LEAF_LEFT_MAX, &f);
 
-	/* It goes with its cage: the kernel may hold it for what it has cached of the cage. */
-	if (cgroup_memory_bytes(factory->tree, &c->leaf) > LEAF_LEFT_MAX)
-		return false;
-	if (cgroup_renew(factory->tree, &c->leaf, LEAF_LEFT_MAX, &f) == 0)
+	if (r == 0)
 		return true;
-	if (cgroup_destroy(factory->tree, &c->leaf) < 0)
+	if (r != -EOPNOTSUPP || cgroup_holds_more(factory->tree, &c->leaf, LEAF_LEFT_MAX) ||
+		cgroup_destroy(factory->tree, &c->leaf) < 0)
 		return false;
 	cgroup_clear(&c->leaf);
 	return true;

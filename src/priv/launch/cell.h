@@ -90,7 +90,7 @@ struct cell {
 	uint64_t created_ns, killed_ns;
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
-	bool doomed;    /* init was killed */
+	bool doomed;    /* the cage is not kept: init was killed, or a zygote is late for it */
 	bool unread;    /* main died before it had read START: no program began */
 	bool main_died; /* main was reaped: the next three are valid */
 	/* The kernel has told of main's end: it executes nothing any more, and it is all that the

@@ -114,7 +114,7 @@ static bool is_ours(pid_t pid, void *ctx)
 /* Patience grows with the wait: init usually dies in a millisecond or two. */
 static uint64_t remove_retry_ns(const struct cell *c, uint64_t now)
 {
-	uint64_t waited = now - c->killed_ns;
+	uint64_t waited = now > c->killed_ns ? now - c->killed_ns : 0;
 
 	if (waited < NS_PER_S)
 		return POOL_REMOVE_RETRY_NS;

@@ -37,7 +37,7 @@ static bool is_quiet(const struct pool *p, uint64_t now)
 
 static bool is_stale(const struct pool *p, const struct cell *c, uint64_t now)
 {
-	if (now - c->created_ns >= p->settings->cell_max_age_us * NS_PER_US)
+	if (now - c->created_ns >= p->settings->cell_max_age_us * NS_PER_US || pool_is_old(p, c))
 		return true;
 	/* Made before the zygote was warm, or by one that was replaced. */
 	return lineage_is_warm(&p->lineage) && c->generation != p->lineage.current.generation;
@@ -159,7 +159,8 @@ static void drop_surplus(struct pool *p, uint64_t now)
 /* One at a time, while nobody wants anything: its cage is kept for the one that comes. */
 static void replace_hurried(struct pool *p, uint64_t now)
 {
-	if (!is_quiet(p, now) || pool_ready(p) < p->settings->pool_size)
+	if (!is_quiet(p, now) || !lineage_is_warm(&p->lineage) ||
+		pool_ready(p) < p->settings->pool_size)
 		return;
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
@@ -177,10 +178,11 @@ static void end_cages(struct pool *p, uint64_t now)
 {
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
-		bool is_spare = is_quiet(p, now) &&
-				pool_count(p, is_there_or_coming) > p->settings->pool_size;
 
-		if (c->state == CELL_VACANT && (pool_is_old(p, c) || is_spare))
+		if (c->state != CELL_VACANT)
+			continue;
+		if (pool_is_old(p, c) || (is_quiet(p, now) && pool_count(p, is_there_or_coming) >
+								      p->settings->pool_size))
 			pool_end(p, c);
 	}
 }
@@ -214,17 +216,27 @@ static bool prepares_in_full(const struct pool *p, unsigned ready, uint64_t now)
 	return p->waiting == 0 && (2 * ready >= p->settings->pool_size || is_quiet(p, now));
 }
 
-static bool is_cage(const struct pool *p, const struct cell *c)
+/* A cage that a program has, or will get. */
+static bool is_of_use(const struct pool *p, const struct cell *c, uint64_t now)
 {
+	if (pool_is_spare(p, c))
+		return !is_stale(p, c, now);
+	if (pool_is_building(p, c))
+		return is_coming(p, c);
+	if (c->state == CELL_DYING)
+		return !c->doomed && c->runs < p->factory->runs_max && !pool_is_old(p, c);
 	return !pool_is_free(p, c);
 }
 
-/* There are as many cages as the pool and the runs want: one will be vacant soon, and to make
- * another would only mean to end one. */
-static bool has_cages(const struct pool *p)
+/* There are as many as the pool and the runs want: one will be vacant soon, and to make another
+ * would only mean to end one. */
+static bool has_cages(const struct pool *p, uint64_t now)
 {
-	return pool_count(p, is_vacant) == 0 &&
-	       pool_count(p, is_cage) >= p->settings->pool_size + p->running;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->high; i++)
+		n += is_of_use(p, &p->cells[i], now);
+	return pool_count(p, is_vacant) == 0 && n >= p->settings->pool_size + p->running;
 }
 
 /* Making a cell costs several times what running a small program does: while one runs, a
@@ -238,7 +250,7 @@ static void refill(struct pool *p, unsigned ready, unsigned coming, unsigned bui
 	if (2 * ready >= target)
 		at_once = p->running > 0 ? 0 : 1;
 	for (; coming < at_once && ready + coming < target && building < most &&
-		now >= p->refill_ns && !has_cages(p);
+		now >= p->refill_ns && !has_cages(p, now);
 		coming++, building++)
 		pool_begin(p);
 }

@@ -230,7 +230,7 @@ static void was_answered(struct zygote *z)
 /* The cell is gone: its run was started cold when the fork was long in coming. */
 static bool is_too_late(const struct fault *f)
 {
-	return f->code == -ESRCH || f->code == -ENODEV;
+	return f->code == -ESRCH || f->code == -ENODEV || f->code == -EEXIST;
 }
 
 int zygote_hear(struct zygote *z, struct msg *ret)
