@@ -124,6 +124,25 @@ def test_a_zygote_that_is_late_for_cells_that_are_gone_is_kept(serve):
     s.settles_to(before)
 
 
+def test_a_zygote_that_is_late_does_not_disturb_what_was_started_cold_in_its_place(serve):
+    """It may fork into a cage in which another process is the program by then."""
+    s = serve(*WARM, "--max-runs", "4", "--max-builds", "4")
+    before = s.rest()
+    pid = zygote(s)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        jobs = marks.begin(s, 6, marks.SLOW)
+        wait_for("some to run", lambda: s.health().json()["running"] >= 4)
+        wait_for("some to be started cold", lambda: len(s.programs()) >= 3)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    for j in jobs:
+        j.result()
+    marks.must_have_answered(s, 6)
+    assert " ev=refused " not in s.log() and " ev=run_failed " not in s.log()
+    s.settles_to(before)
+
+
 def test_a_zygote_whose_children_cannot_rehearse_serves_all_the_same(serve):
     """A child breaks while it is made ready if it cannot write the training program, which is
     longer than what is asked here."""

@@ -135,7 +135,8 @@ static int spawn_box(struct cell *c, const struct cell_factory *factory, const c
 		.err_fd = -1,
 		.namespaces = is_init ? CELL_NAMESPACES : 0,
 		.pidns_of = is_init ? -1 : c->init.pidfd,
-		.number = is_init ? 0 : MAIN_PID,
+		/* A late child of the zygote may have the usual number. */
+		.number = is_init || c->doomed ? 0 : MAIN_PID,
 		.cgroup_fd = cgroup_clone_fd(is_init ? factory->inits : &c->leaf),
 		.own_root = is_init,
 		.owner_uid = is_init ? cell_root_uid(factory->uid_base, c->slot) : 0,
