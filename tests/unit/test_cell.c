@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "kernel/mount.h"
 #include "kernel/process.h"
+#include "kernel/sys.h"
 #include "priv/launch/cell.h"
 #include "priv/supervisor/lease.h"
 #include "tests/lib/flaky.h"
@@ -353,6 +354,24 @@ static void a_used_cage_serves_another_program_and_leaves_nothing(void **state)
 	assert_int_equal(count_leaves(), 0);
 }
 
+static int (*real_openat)(int dir_fd, const char *path, int flags, mode_t mode);
+
+static int openat_without_checkpoints(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	return strstr(path, "ns_last_pid") ? -ENOENT : real_openat(dir_fd, path, flags, mode);
+}
+
+static void without_ns_last_pid_a_cage_serves_once(void **state)
+{
+	(void)state;
+	real_openat = sys.openat;
+	sys.openat = openat_without_checkpoints;
+	assert_int_equal(try_in_child(&good_again), 0);
+	sys.openat = real_openat;
+	if (!report->stood || !report->asked || report->kept || report->leaked)
+		fail_msg("stood %d, kept %d: %s", report->stood, report->kept, report->fault);
+}
+
 static void a_cage_that_is_being_removed_is_not_kept(void **state)
 {
 	unsigned asked = 0;
@@ -458,6 +477,7 @@ int main(void)
 		cmocka_unit_test(a_cell_stands_runs_and_leaves_nothing),
 		cmocka_unit_test(whichever_call_of_the_supervisor_fails_nothing_is_left),
 		cmocka_unit_test(a_used_cage_serves_another_program_and_leaves_nothing),
+		cmocka_unit_test(without_ns_last_pid_a_cage_serves_once),
 		cmocka_unit_test(a_cage_that_is_being_removed_is_not_kept),
 		cmocka_unit_test(whichever_call_fails_in_a_used_cage_nothing_is_left),
 		cmocka_unit_test(whichever_call_of_init_fails_the_cell_does_not_stand),

@@ -264,15 +264,17 @@ static void leave_scratch(struct cell *c)
 
 /* The file is of whoever writes to it: main's pid namespace. Also in a new cage: a main that
  * came too late may have been there before. */
-static int send_renew(const struct cell *c, struct fault *f)
+static int send_renew(struct cell *c, struct fault *f)
 {
 	static const char path[] = "/proc/sys/kernel/ns_last_pid";
 	const struct msg_renew m = { .used = c->renewed };
 	cleanup_fd int fd = sys.openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
 	int r;
 
-	if (fd == -ENOENT && !c->renewed)
-		return 0; /* a kernel without checkpoints: this cage serves once */
+	if (fd == -ENOENT && !c->renewed) {
+		c->doomed = true; /* a kernel without checkpoints: each cage serves once */
+		return 0;
+	}
 	if (fd < 0)
 		return fault_set(f, fd, "open %s", path);
 	r = channel_send(c->main_channel, MSG_RENEW, &m, &fd);
@@ -718,7 +720,6 @@ void cell_usage(const struct cell *c, const struct cell_factory *factory, struct
 	ret->throttled_us = less(ret->throttled_us, c->base.throttled_us);
 	ret->memory_peak_bytes = less(ret->memory_peak_bytes, c->base_memory);
 	ret->pids_refused = less(ret->pids_refused, c->base.pids_refused);
-	ret->oom_kills = less(ret->oom_kills, c->base.oom_kills);
 }
 
 bool cell_is_ruin(const struct cell *c)
@@ -744,10 +745,10 @@ static bool scratch_is_small(const struct cell *c)
 }
 
 /* Is everything as it was when init had made it? What a program can change without a
- * capability and what outlives its processes are: its leaf (emptied or destroyed), its writable mounts
- * (replaced when touched), the numbering of processes (begun again), and the network namespace. System V
- * and POSIX message queues, keys and new namespaces are denied by the program's filter; the
- * other mounts are read-only. */
+ * capability and what outlives its processes are: its leaf (emptied or destroyed), its
+ * writable mounts (replaced when touched), the numbering of processes (begun again), and the
+ * network namespace. System V and POSIX message queues, keys and new namespaces are denied
+ * by the program's filter; the other mounts are read-only. */
 static bool is_as_made(const struct cell *c, const struct cell_factory *factory)
 {
 	uint64_t tasks;

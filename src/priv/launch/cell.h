@@ -1,8 +1,9 @@
 /* One cell: a cage (namespaces, root view) and what one program gets in it: a process that
  * will become the program, a cgroup leaf, writable mounts. Made ahead of the work.
  *
- * A program's part is made for it alone and destroyed after it. The cage may then serve
- * another program, if it is as it was made (cell_vacate()).
+ * A program's process and what it can write are its own. The cage may serve another program
+ * after it, if it is as it was made (cell_vacate()); so may an emptied leaf, and writable
+ * mounts that nobody touched.
  *
  * The supervisor drives a cell by three calls that start something and by feeding it what
  * its descriptors say; nothing here waits. What runs in the cell is not this module's
@@ -114,7 +115,7 @@ int cell_occupy(struct cell *c, const struct cell_factory *factory, uint64_t id,
 
 /* Can an empty cell in DYING, whose program has ended by itself, serve another one? True: it
  * is VACANT, and what its program had is gone, but for its writable mounts, which the next
- * main replaces; they hold little. False: nothing has changed, remove it. */
+ * main replaces; they hold little. False: remove it. */
 bool cell_vacate(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
 
 /* Is init dead? */

@@ -195,8 +195,8 @@ static void give_up_late(struct pool *p, uint64_t now)
 		if (!pool_is_building(p, c))
 			continue;
 		if (now - c->created_ns >= BUILD_TIMEOUT_NS) {
-			(void)fault_say(
-				&c->fault, -ETIMEDOUT, "cell %s: not built in 5 s", c->leaf.name);
+			(void)fault_say(&c->fault, -ETIMEDOUT, "cell %lu: not built in 5 s",
+				(unsigned long)c->id);
 			pool_build_failed(p, c);
 		} else if (p->waiting > 0 && cell_awaits_fork(c) &&
 			   now - c->created_ns >= FORK_LATE_NS) {
