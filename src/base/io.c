@@ -93,3 +93,12 @@ int io_parse_u64(const char *text, uint64_t *ret)
 	*ret = v;
 	return 0;
 }
+
+int io_seal(int fd)
+{
+	int r = -EBUSY;
+
+	for (int i = 0; i < IO_SEAL_TRIES && r == -EBUSY; i++)
+		r = fcntl(fd, F_ADD_SEALS, IO_SEALS) < 0 ? -errno : 0;
+	return r;
+}

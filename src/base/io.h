@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <fcntl.h>
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,3 +29,13 @@ int io_write_text(int dir_fd, const char *path, const char *text) __attribute__(
 /* Parse the decimal number that `text` holds, followed by nothing but white space.
  * 0, -EINVAL for anything else, -ERANGE when it does not fit. */
 int io_parse_u64(const char *text, uint64_t *ret) __attribute__((nonnull));
+
+/* What a memfd gets that nobody may change any more. */
+#define IO_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* The kernel refuses seals (EBUSY) while somebody holds one of the file's pages, as reclaim or a look at
+ * the host's memory does for a moment; it has waited 0.15 s by then. So often it is asked again. */
+#define IO_SEAL_TRIES 8
+
+/* Seal a memfd that nobody has mapped for writing. 0 or a negative errno. */
+int io_seal(int fd);

@@ -17,7 +17,16 @@ static struct {
 	const char *proc;
 	enum log_level max;
 	unsigned long lost;
-} state = { "glovebox", LOG_LEVEL_INFO, 0 };
+	log_held_fn *held; /* NULL: every line is written at once */
+	void *held_ctx;
+} state = { "glovebox", LOG_LEVEL_INFO, 0, NULL, NULL };
+
+/* Lines that wait for log_flush(). A pipe takes them whole or not at all. */
+static struct {
+	size_t len;
+	unsigned long lines, lost_said;
+	char bytes[PIPE_BUF];
+} held;
 
 void log_setup(const char *proc, enum log_level max)
 {
@@ -55,14 +64,51 @@ static size_t put_head(char *line, size_t room, enum log_level lvl, const char *
 /* Whoever reads the log may have stopped reading, and we must not stop with it. A pipe that
  * polls as writable has room for PIPE_BUF bytes, which is more than any line, and a socket
  * for most of its buffer; files can always be written. */
-static bool put_line(const char *line, size_t n)
+static bool put(const char *lines, size_t n)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
 
-	if (poll(&p, 1, 0) != 0 && write(STDERR_FILENO, line, n) == (ssize_t)n)
-		return true;
-	state.lost++;
-	return false;
+	return poll(&p, 1, 0) != 0 && write(STDERR_FILENO, lines, n) == (ssize_t)n;
+}
+
+static bool put_line(const char *line, size_t n)
+{
+	bool there = put(line, n);
+
+	state.lost += !there;
+	return there;
+}
+
+void log_flush(void)
+{
+	int saved = errno;
+
+	if (held.len > 0 && !put(held.bytes, held.len))
+		state.lost += held.lost_said + held.lines;
+	held.len = 0;
+	held.lines = held.lost_said = 0;
+	errno = saved;
+}
+
+void log_hold(log_held_fn *told, void *ctx)
+{
+	state.held = told;
+	state.held_ctx = ctx;
+	if (!told)
+		log_flush();
+}
+
+static void hold(const char *line, size_t n)
+{
+	if (held.len + n > sizeof(held.bytes))
+		log_flush();
+	if (held.len == 0)
+		state.held(state.held_ctx);
+	memcpy(held.bytes + held.len, line, n);
+	held.len += n;
+	held.lines++;
+	held.lost_said += state.lost; /* by that line, unless it is lost too */
+	state.lost = 0;
 }
 
 void log_event(enum log_level lvl, const char *ev, const char *fmt, ...)
@@ -85,8 +131,13 @@ void log_event(enum log_level lvl, const char *ev, const char *fmt, ...)
 			n = sizeof(line) - 2;
 	}
 	line[n++] = '\n';
-	if (put_line(line, n))
-		state.lost = 0; /* that line has said it */
+	if (state.held && lvl >= LOG_LEVEL_INFO) {
+		hold(line, n);
+	} else {
+		log_flush(); /* lines stay in the order of what happened */
+		if (put_line(line, n))
+			state.lost = 0; /* that line has said it */
+	}
 	errno = saved;
 }
 

@@ -35,6 +35,15 @@ bool log_level_parse(const char *text, enum log_level *ret) __attribute__((nonnu
 void log_event(enum log_level lvl, const char *ev, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), nonnull));
 
+/* Keep lines of LOG_LEVEL_INFO and LOG_LEVEL_DEBUG, for a process that has something more
+ * urgent to do when it logs. `told` is called with the first that is kept: the process then
+ * calls log_flush() when it has time. They are written before that when PIPE_BUF bytes have
+ * come together or a line of a graver level follows, and lost if the process is killed. NULL:
+ * no longer. */
+typedef void log_held_fn(void *ctx);
+void log_hold(log_held_fn *told, void *ctx);
+void log_flush(void);
+
 #define LOG_LINE_MAX 1024 /* under PIPE_BUF, so that lines of several processes never mix */
 
 #define log_err(ev, ...)   log_event(LOG_LEVEL_ERR, ev, __VA_ARGS__)

@@ -14,7 +14,8 @@ struct fault;
 /* clang-format off */
 #define CAPS_NAMED(X)                                                                      \
 	X(CHOWN, 0) X(DAC_OVERRIDE, 1) X(FOWNER, 3) X(KILL, 5) X(SETGID, 6) X(SETUID, 7)   \
-	X(SETPCAP, 8) X(SYS_CHROOT, 18) X(SYS_PTRACE, 19) X(SYS_ADMIN, 21) X(MKNOD, 27)
+	X(SETPCAP, 8) X(SYS_CHROOT, 18) X(SYS_PTRACE, 19) X(SYS_ADMIN, 21)           \
+	X(SYS_NICE, 23) X(MKNOD, 27)
 /* clang-format on */
 enum caps_named {
 #define X(name, number) CAPS_##name = (number),

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define REMOVE_TRIES 4
+
 const struct cgroup_ops *cgroup_ops_of(const struct cgroup_tree *t, enum cgroup_controller c)
 {
 	CHECK(t->of[c] >= 0);
@@ -25,8 +27,7 @@ uint64_t cgroup_quota_us(uint32_t milli)
 	return quota < CGROUP_QUOTA_MIN ? CGROUP_QUOTA_MIN : quota;
 }
 
-/* The leaf's directory in the hierarchy of controller `c`, -1 where there is none. */
-static int leaf_fd(const struct cgroup_tree *t, const struct cgroup *cg, enum cgroup_controller c)
+int cgroup_leaf_fd(const struct cgroup_tree *t, const struct cgroup *cg, enum cgroup_controller c)
 {
 	return t->of[c] < 0 ? -1 : cg->fd[t->of[c]];
 }
@@ -36,12 +37,16 @@ void cgroup_clear(struct cgroup *cg)
 	*cg = (struct cgroup){ .events_fd = -1, .oom_fd = -1 };
 	for (unsigned i = 0; i < CGROUP_HIERARCHIES_MAX; i++)
 		cg->fd[i] = -1;
+	for (unsigned i = 0; i < CGROUP_FILE_MAX; i++)
+		cg->file[i] = -1;
 }
 
 static void close_all(struct cgroup *cg)
 {
 	for (unsigned i = 0; i < CGROUP_HIERARCHIES_MAX; i++)
 		drop_fd(&cg->fd[i]);
+	for (unsigned i = 0; i < CGROUP_FILE_MAX; i++)
+		drop_fd(&cg->file[i]);
 	drop_fd(&cg->events_fd);
 	drop_fd(&cg->oom_fd);
 }
@@ -56,7 +61,10 @@ static int make_dir(
 		return fault_set(f, r, "mkdir in v%d hierarchy %s", h->version, h->mount);
 	fd = cgroup_open_dir(h->dir_fd, name);
 	if (fd < 0) {
-		(void)sys.unlinkat(h->dir_fd, name, AT_REMOVEDIR);
+		for (unsigned i = 0; i < REMOVE_TRIES; i++) {
+			if (sys.unlinkat(h->dir_fd, name, AT_REMOVEDIR) == 0)
+				break;
+		}
 		return fault_set(f, fd, "open in v%d hierarchy %s", h->version, h->mount);
 	}
 	*ret_fd = fd;
@@ -82,14 +90,17 @@ static int build(const struct cgroup_tree *t, struct cgroup *cg, const struct cg
 	if (r < 0)
 		return fault_set(f, r, "read cgroup.events");
 
-	fd = leaf_fd(t, cg, CGROUP_CPU);
+	fd = cgroup_leaf_fd(t, cg, CGROUP_CPU);
 	if (fd >= 0 && cgroup_ops_of(t, CGROUP_CPU)->begin_cpu)
 		r = cgroup_ops_of(t, CGROUP_CPU)->begin_cpu(fd, f);
 	if (r == 0)
 		r = cgroup_set_limits(t, cg, lim, f);
 	if (r < 0)
 		return r;
-	fd = leaf_fd(t, cg, CGROUP_MEMORY);
+	r = cgroup_open_files(t, cg, CGROUP_ALL, f);
+	if (r < 0)
+		return r;
+	fd = cgroup_leaf_fd(t, cg, CGROUP_MEMORY);
 	return fd < 0 ? 0 : cgroup_ops_of(t, CGROUP_MEMORY)->open_oom(fd, &cg->oom_fd, f);
 }
 
@@ -104,8 +115,10 @@ int cgroup_create(const struct cgroup_tree *t, const char *name, const struct cg
 		return fault_set(f, -ENAMETOOLONG, "cgroup %s", name);
 	r = build(t, &cg, lim, f);
 	if (r < 0) {
-		/* Nothing ever ran in it, so that nothing can hold it. */
-		(void)cgroup_destroy(t, &cg);
+		/* Nothing ever ran in it, so that nothing can hold it: what the kernel refuses now
+		 * it does not refuse for long. */
+		for (unsigned i = 0; i < REMOVE_TRIES && cgroup_destroy(t, &cg) < 0; i++)
+			;
 		close_all(&cg);
 		(void)fault_wrap(f, "cgroup %s", name);
 		return r;
@@ -114,63 +127,65 @@ int cgroup_create(const struct cgroup_tree *t, const char *name, const struct cg
 	return 0;
 }
 
-static int limit_memory(
-	const struct cgroup_tree *t, struct cgroup *cg, uint64_t bytes, struct fault *f)
+static int write_memory(
+	const struct cgroup_tree *t, int fd, uint64_t was, uint64_t bytes, struct fault *f)
 {
-	int fd = leaf_fd(t, cg, CGROUP_MEMORY), r;
-
-	if (fd < 0 || cg->in_force.memory_bytes == bytes)
-		return 0;
-	cg->in_force.memory_bytes = 0;
-	r = cgroup_ops_of(t, CGROUP_MEMORY)->limit_memory(fd, bytes, t->swap_accounting, f);
-	if (r == 0)
-		cg->in_force.memory_bytes = bytes;
-	return r;
+	return cgroup_ops_of(t, CGROUP_MEMORY)->limit_memory(fd, was, bytes, t->swap_accounting, f);
 }
 
-static int limit_cpu(
-	const struct cgroup_tree *t, struct cgroup *cg, uint32_t milli, struct fault *f)
+static int write_cpu(
+	const struct cgroup_tree *t, int fd, uint64_t was, uint64_t milli, struct fault *f)
 {
-	int fd = leaf_fd(t, cg, CGROUP_CPU), r;
-
-	if (fd < 0 || cg->in_force.cpu_milli == milli)
-		return 0;
-	cg->in_force.cpu_milli = 0;
-	r = cgroup_ops_of(t, CGROUP_CPU)->limit_cpu(fd, milli, f);
-	if (r == 0)
-		cg->in_force.cpu_milli = milli;
-	return r;
+	(void)was;
+	return cgroup_ops_of(t, CGROUP_CPU)->limit_cpu(fd, (uint32_t)milli, f);
 }
 
-static int limit_pids(
-	const struct cgroup_tree *t, struct cgroup *cg, uint32_t pids, struct fault *f)
+static int write_pids(
+	const struct cgroup_tree *t, int fd, uint64_t was, uint64_t pids, struct fault *f)
 {
-	int fd = leaf_fd(t, cg, CGROUP_PIDS), r;
+	int r = cgroup_write_u64(fd, "pids.max", pids);
 
-	if (fd < 0 || cg->in_force.pids == pids)
+	(void)t; /* the same file in both versions */
+	(void)was;
+	return r < 0 ? fault_set(f, r, "write pids.max") : 0;
+}
+
+/* One limit, unless it is in force. While it is written, and if that fails, nobody knows. */
+static int limit(const struct cgroup_tree *t, struct cgroup *cg, enum cgroup_controller c,
+	uint64_t value, struct fault *f)
+{
+	static int (*const writers[CGROUP_CONTROLLER_MAX])(const struct cgroup_tree *t, int fd,
+		uint64_t was, uint64_t value, struct fault *f) = {
+		[CGROUP_MEMORY] = write_memory,
+		[CGROUP_CPU] = write_cpu,
+		[CGROUP_PIDS] = write_pids,
+	};
+	uint64_t was = cg->in_force[c];
+	int fd = cgroup_leaf_fd(t, cg, c), r;
+
+	if (fd < 0 || was == value)
 		return 0;
-	cg->in_force.pids = 0;
-	r = cgroup_write_u64(fd, "pids.max", pids);
-	if (r < 0)
-		return fault_set(f, r, "write pids.max");
-	cg->in_force.pids = pids;
-	return 0;
+	cg->in_force[c] = 0;
+	r = writers[c](t, fd, was, value, f);
+	if (r == 0)
+		cg->in_force[c] = value;
+	return r;
 }
 
 int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
 	const struct cgroup_limits *lim, struct fault *f)
 {
 	/* Memory first: it is the one that can refuse a leaf that is in use. */
-	int r = limit_memory(t, cg, lim->memory_bytes, f);
+	int r = limit(t, cg, CGROUP_MEMORY, lim->memory_bytes, f);
 
 	if (r == 0)
-		r = limit_cpu(t, cg, lim->cpu_milli, f);
-	return r == 0 ? limit_pids(t, cg, lim->pids, f) : r;
+		r = limit(t, cg, CGROUP_CPU, lim->cpu_milli, f);
+	return r == 0 ? limit(t, cg, CGROUP_PIDS, lim->pids, f) : r;
 }
 
 void cgroup_refill_cpu(struct cgroup *cg)
 {
-	cg->in_force.cpu_milli = 0;
+	cg->in_force[CGROUP_CPU] = 0;
 }
 
 /* v1's peak of tasks cannot begin anew, but its group costs little to make. */
@@ -178,14 +193,15 @@ static int renew_pids(const struct cgroup_tree *t, struct cgroup *cg, struct fau
 {
 	int of = t->of[CGROUP_PIDS], r;
 
-	if (of < 0 || !cgroup_has(cg->fd[of], "pids.peak"))
+	if (of < 0 || cg->file[CGROUP_FILE_PIDS_PEAK] < 0)
 		return 0;
 	r = sys.unlinkat(t->h[of].dir_fd, cg->name, AT_REMOVEDIR);
 	if (r < 0)
 		return fault_set(f, r, "remove in v1 hierarchy %s", t->h[of].mount);
 	drop_fd(&cg->fd[of]);
-	cg->in_force.pids = 0;
-	return make_dir(&t->h[of], cg->name, &cg->fd[of], f);
+	cg->in_force[CGROUP_PIDS] = 0;
+	r = make_dir(&t->h[of], cg->name, &cg->fd[of], f);
+	return r < 0 ? r : cgroup_open_files(t, cg, CGROUP_BIT(CGROUP_PIDS), f);
 }
 
 int cgroup_renew(
@@ -197,7 +213,7 @@ int cgroup_renew(
 		t->of[CGROUP_CPU] == t->of[CGROUP_PIDS] ||
 		t->of[CGROUP_CPUACCT] == t->of[CGROUP_PIDS])
 		return fault_set(f, -EOPNOTSUPP, "cgroup %s", cg->name);
-	if (cgroup_holds_more(t, cg, memory_left))
+	if (cgroup_holds_more(cg, memory_left))
 		return fault_set(f, -EBUSY, "cgroup %s holds memory", cg->name);
 	/* Whoever asks cgroup_oom_happened() means since the beginning. */
 	if (cgroup_oom_happened(t, cg))
@@ -244,158 +260,11 @@ bool cgroup_oom_announced(const struct cgroup_tree *t, struct cgroup *cg)
 	return cg->oom_seen;
 }
 
-/* As the kernel counts them, in a leaf that has the memory controller. */
-static uint64_t oom_kills(const struct cgroup_tree *t, int fd)
-{
-	uint64_t kills = 0;
-
-	(void)cgroup_read_key(fd, cgroup_ops_of(t, CGROUP_MEMORY)->oom_file, "oom_kill", &kills);
-	return kills;
-}
-
 bool cgroup_oom_happened(const struct cgroup_tree *t, struct cgroup *cg)
 {
 	if (cg->oom_fd < 0)
 		return false;
-	return cgroup_oom_announced(t, cg) || oom_kills(t, leaf_fd(t, cg, CGROUP_MEMORY)) > 0;
-}
-
-uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
-{
-	int fd = leaf_fd(t, cg, CGROUP_CPUACCT);
-	uint64_t value = 0;
-
-	if (fd < 0)
-		return 0;
-	if (t->h[t->of[CGROUP_CPUACCT]].version == 2)
-		return cgroup_read_key(fd, "cpu.stat", "usage_usec", &value) < 0 ? 0 : value;
-	return cgroup_read_u64(fd, "cpuacct.usage", &value) < 0 ? 0 : value / 1000;
-}
-
-/* In all, and user and system time apart. */
-static void read_cpu(const struct cgroup_tree *t, int fd, struct cgroup_usage *ret)
-{
-	char text[CGROUP_TEXT_MAX];
-
-	if (t->h[t->of[CGROUP_CPUACCT]].version == 2) {
-		if (cgroup_read_values(fd, "cpu.stat", text, sizeof(text)) < 0)
-			return;
-		(void)cgroup_parse_key(text, "usage_usec", &ret->cpu_us);
-		(void)cgroup_parse_key(text, "user_usec", &ret->user_us);
-		(void)cgroup_parse_key(text, "system_usec", &ret->system_us);
-		return;
-	}
-	(void)cgroup_read_u64(fd, "cpuacct.usage", &ret->cpu_us);
-	ret->cpu_us /= 1000;
-	(void)cgroup_read_u64(fd, "cpuacct.usage_user", &ret->user_us);
-	(void)cgroup_read_u64(fd, "cpuacct.usage_sys", &ret->system_us);
-	ret->user_us /= 1000;
-	ret->system_us /= 1000;
-}
-
-uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *cg)
-{
-	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
-	uint64_t used;
-
-	if (fd < 0 || cgroup_read_u64(fd, cgroup_ops_of(t, CGROUP_MEMORY)->used_file, &used) < 0)
-		return 0;
-	return used;
-}
-
-bool cgroup_holds_more(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t bytes)
-{
-	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
-	uint64_t used;
-
-	if (fd < 0)
-		return false;
-	return cgroup_read_u64(fd, cgroup_ops_of(t, CGROUP_MEMORY)->used_file, &used) < 0 ||
-	       used > bytes;
-}
-
-int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)
-{
-	int fd = leaf_fd(t, cg, CGROUP_PIDS);
-
-	return fd < 0 ? -ENOENT : cgroup_read_u64(fd, "pids.current", ret);
-}
-
-uint32_t cgroup_tasks_peak(const struct cgroup_tree *t, const struct cgroup *cg)
-{
-	int fd = leaf_fd(t, cg, CGROUP_PIDS);
-	uint64_t peak;
-
-	if (fd < 0 || cgroup_read_u64(fd, "pids.peak", &peak) < 0)
-		return 0;
-	return peak > UINT32_MAX ? UINT32_MAX : (uint32_t)peak;
-}
-
-void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
-{
-	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
-
-	if (fd >= 0 && t->h[t->of[CGROUP_MEMORY]].version == 1)
-		(void)cgroup_write(fd, "memory.max_usage_in_bytes", "0");
-}
-
-void cgroup_sample(const struct cgroup_tree *t, struct cgroup *cg)
-{
-	uint64_t used = cgroup_memory_bytes(t, cg);
-
-	if (used > cg->sampled_peak)
-		cg->sampled_peak = used;
-}
-
-static uint64_t throttled_us(const struct cgroup_tree *t, int fd)
-{
-	const struct cgroup_ops *ops = cgroup_ops_of(t, CGROUP_CPU);
-	uint64_t units = 0;
-
-	(void)cgroup_read_key(fd, "cpu.stat", ops->throttled_key, &units);
-	return units / ops->throttled_per_us;
-}
-
-static void read_memory(
-	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
-{
-	int fd = leaf_fd(t, cg, CGROUP_MEMORY);
-	const struct cgroup_ops *ops;
-
-	if (fd < 0)
-		return;
-	ops = cgroup_ops_of(t, CGROUP_MEMORY);
-	ret->oom_kills = oom_kills(t, fd);
-	if (cgroup_read_u64(fd, ops->peak_file, &ret->memory_peak_bytes) == 0) {
-		ret->memory_counter = ops->peak_counter;
-		return;
-	}
-	ret->memory_peak_bytes = cg->sampled_peak;
-	ret->memory_counter = cg->sampled_peak ? MEMORY_COUNTER_SAMPLED : MEMORY_COUNTER_NONE;
-}
-
-void cgroup_read_counters(
-	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
-{
-	int fd = leaf_fd(t, cg, CGROUP_CPUACCT);
-
-	*ret = (struct cgroup_usage){ .memory_counter = MEMORY_COUNTER_NONE };
-	if (fd >= 0)
-		read_cpu(t, fd, ret);
-	fd = leaf_fd(t, cg, CGROUP_CPU);
-	if (fd >= 0)
-		ret->throttled_us = throttled_us(t, fd);
-	fd = leaf_fd(t, cg, CGROUP_PIDS);
-	if (fd >= 0)
-		(void)cgroup_read_key(fd, "pids.events", "max", &ret->pids_refused);
-}
-
-void cgroup_read_usage(
-	const struct cgroup_tree *t, const struct cgroup *cg, struct cgroup_usage *ret)
-{
-	cgroup_read_counters(t, cg, ret);
-	read_memory(t, cg, ret);
-	ret->pids_peak = cgroup_tasks_peak(t, cg);
+	return cgroup_oom_announced(t, cg) || cgroup_oom_kills(cg) > 0;
 }
 
 int cgroup_destroy(const struct cgroup_tree *t, struct cgroup *cg)

@@ -55,15 +55,32 @@ struct cgroup_limits {
 	uint32_t pids; /* all tasks of the leaf, init included */
 };
 
+/* The control files of a leaf that are read again and again; each stays open. */
+enum cgroup_file {
+	CGROUP_FILE_MEMORY_USED,
+	CGROUP_FILE_MEMORY_PEAK,
+	CGROUP_FILE_MEMORY_EVENTS, /* its key oom_kill */
+	CGROUP_FILE_CPU_THROTTLED, /* cpu.stat */
+	CGROUP_FILE_CPU_USED,      /* v2: cpu.stat, which has the next two as well */
+	CGROUP_FILE_CPU_USER,
+	CGROUP_FILE_CPU_SYSTEM,
+	CGROUP_FILE_PIDS_NOW,
+	CGROUP_FILE_PIDS_PEAK,
+	CGROUP_FILE_PIDS_EVENTS, /* its key max */
+	CGROUP_FILE_MAX
+};
+
 /* One cell's leaf. */
 struct cgroup {
 	int fd[CGROUP_HIERARCHIES_MAX]; /* directories, -1 where there is none */
+	int file[CGROUP_FILE_MAX];      /* -1 where this host has no such file */
 	int events_fd; /* cgroup.events of the unified leaf: EPOLLPRI when it changes */
 	int oom_fd;    /* readable or EPOLLPRI when an OOM may have happened */
 	bool oom_seen; /* an event of oom_fd was consumed */
 	char name[24];
 	uint64_t sampled_peak; /* largest memory.current seen, where there is no peak file */
-	struct cgroup_limits in_force; /* as last written; 0: not known */
+	/* The limits as last written, in the units of struct cgroup_limits; 0: not known. */
+	uint64_t in_force[CGROUP_CONTROLLER_MAX];
 };
 
 struct cgroup_usage {
@@ -114,8 +131,9 @@ int cgroup_sweep_record(const char *text, unsigned number) __attribute__((nonnul
 int cgroup_create(const struct cgroup_tree *t, const char *name, const struct cgroup_limits *lim,
 	struct cgroup *ret, struct fault *f) __attribute__((nonnull));
 
-/* Put the run's own limits in force; what is in force already is not written. -ENOMEM when the leaf already uses more memory than
- * `lim` gives it: the run is out of memory before it began. */
+/* Put the run's own limits in force; what is in force already is not written. -EDQUOT, which no
+ * call says here, when the leaf already uses more memory than `lim` gives it: the run is out of
+ * memory before it began. -ENOMEM is the host's. */
 int cgroup_set_limits(const struct cgroup_tree *t, struct cgroup *cg,
 	const struct cgroup_limits *lim, struct fault *f) __attribute__((nonnull));
 
@@ -158,29 +176,24 @@ uint64_t cgroup_cpu_us(const struct cgroup_tree *t, const struct cgroup *cg)
 	__attribute__((nonnull));
 
 /* Memory charged to the leaf now, in bytes; 0 without the controller. */
-uint64_t cgroup_memory_bytes(const struct cgroup_tree *t, const struct cgroup *cg)
-	__attribute__((nonnull));
+uint64_t cgroup_memory_bytes(const struct cgroup *cg) __attribute__((nonnull));
 
 /* Is more charged to it than that? True also if the kernel does not say. */
-bool cgroup_holds_more(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t bytes)
-	__attribute__((nonnull));
+bool cgroup_holds_more(const struct cgroup *cg, uint64_t bytes) __attribute__((nonnull));
 
 /* Tasks in the leaf, those that are dead but not reaped included. -ENOENT without the
  * controller. */
-int cgroup_tasks(const struct cgroup_tree *t, const struct cgroup *cg, uint64_t *ret)
-	__attribute__((nonnull));
+int cgroup_tasks(const struct cgroup *cg, uint64_t *ret) __attribute__((nonnull));
 
 /* The most tasks that were in it at one time; 0 where the kernel does not say (6.1 does not). */
-uint32_t cgroup_tasks_peak(const struct cgroup_tree *t, const struct cgroup *cg)
-	__attribute__((nonnull));
+uint32_t cgroup_tasks_peak(const struct cgroup *cg) __attribute__((nonnull));
 
-/* Let the peak begin again at what is in use now. Only v1 can (v2: per reader, from 6.12
- * on); where it cannot, the peak stays what it was. */
-void cgroup_reset_peak(const struct cgroup_tree *t, const struct cgroup *cg)
-	__attribute__((nonnull));
+/* Let the peak begin again at what is in use now: v1, and v2 from 6.12 on. Where it cannot,
+ * the peak stays what it was. */
+void cgroup_reset_peak(const struct cgroup *cg) __attribute__((nonnull));
 
 /* Remember the current memory use, where only sampling can tell a peak. */
-void cgroup_sample(const struct cgroup_tree *t, struct cgroup *cg) __attribute__((nonnull));
+void cgroup_sample(struct cgroup *cg) __attribute__((nonnull));
 
 /* The counters in it that only grow: what cgroup_renew() leaves, and what a process has used
  * that was there before. The others are 0. */

@@ -76,7 +76,7 @@ ssize_t cgroup_read(int dir_fd, const char *file, char *text, size_t room)
 
 /* A file that the kernel fills in one go, as those of values are and lists of processes are
  * not: one read() has all of it. */
-static int reread(int fd, char *text, size_t room)
+int cgroup_reread(int fd, char *text, size_t room)
 {
 	ssize_t n;
 
@@ -93,7 +93,7 @@ int cgroup_read_values(int dir_fd, const char *file, char *text, size_t room)
 {
 	cleanup_fd int fd = sys.openat(dir_fd, file, O_RDONLY | O_CLOEXEC, 0);
 
-	return fd < 0 ? fd : reread(fd, text, room);
+	return fd < 0 ? fd : cgroup_reread(fd, text, room);
 }
 
 int cgroup_read_u64(int dir_fd, const char *file, uint64_t *ret)
@@ -104,18 +104,10 @@ int cgroup_read_u64(int dir_fd, const char *file, uint64_t *ret)
 	return r < 0 ? r : io_parse_u64(text, ret);
 }
 
-int cgroup_read_key(int dir_fd, const char *file, const char *key, uint64_t *ret)
-{
-	char text[CGROUP_TEXT_MAX];
-	int r = cgroup_read_values(dir_fd, file, text, sizeof(text));
-
-	return r < 0 ? r : cgroup_parse_key(text, key, ret);
-}
-
 int cgroup_reread_key(int fd, const char *key, uint64_t *ret)
 {
 	char text[CGROUP_TEXT_MAX];
-	int r = reread(fd, text, sizeof(text));
+	int r = cgroup_reread(fd, text, sizeof(text));
 
 	return r < 0 ? r : cgroup_parse_key(text, key, ret);
 }

@@ -8,6 +8,7 @@
  *   cgroup_record.c the same from a text that a dead instance left
  *   cgroup_sweep.c  ending and removing what is named glovebox.N, and nothing else
  *   cgroup.c        a cell's leaf
+ *   cgroup_usage.c  what a leaf has used
  *   cgroup_v1.c, cgroup_v2.c  the files of a leaf
  *   cgroup_file.c   one control file at a time
  *
@@ -149,9 +150,8 @@ ssize_t cgroup_read(int dir_fd, const char *file, char *text, size_t room) __att
 int cgroup_read_values(int dir_fd, const char *file, char *text, size_t room)
 	__attribute__((nonnull));
 int cgroup_read_u64(int dir_fd, const char *file, uint64_t *ret) __attribute__((nonnull));
-int cgroup_read_key(int dir_fd, const char *file, const char *key, uint64_t *ret)
-	__attribute__((nonnull));
 /* The same from the beginning of a file that is open, which also re-arms its poll(). */
+int cgroup_reread(int fd, char *text, size_t room) __attribute__((nonnull));
 int cgroup_reread_key(int fd, const char *key, uint64_t *ret) __attribute__((nonnull));
 /* Is this process in the group, and are others? -EFBIG for a group of hundreds. */
 int cgroup_read_procs(int dir_fd, bool *ret_us, bool *ret_others) __attribute__((nonnull));
@@ -160,18 +160,35 @@ int cgroup_open_dir(int dir_fd, const char *path) __attribute__((nonnull, warn_u
 /* A whole file of /proc; the caller frees it. NULL and *ret_code on failure. */
 char *cgroup_slurp(const char *path, int *ret_code) __attribute__((nonnull, warn_unused_result));
 
+/* ---- cgroup.c ---- */
+
+/* The leaf's directory in the hierarchy of controller `c`, -1 where there is none. */
+int cgroup_leaf_fd(const struct cgroup_tree *t, const struct cgroup *cg, enum cgroup_controller c)
+	__attribute__((nonnull));
+
+/* ---- cgroup_usage.c ---- */
+
+#define CGROUP_ALL (CGROUP_BIT(CGROUP_CONTROLLER_MAX) - 1)
+
+/* Open, anew where they are open, the files of `controllers` (CGROUP_BIT()s). One that this
+ * kernel has not is left out. */
+int cgroup_open_files(const struct cgroup_tree *t, struct cgroup *cg, unsigned controllers,
+	struct fault *f) __attribute__((nonnull));
+
+/* How often the kernel has killed for memory in this leaf. */
+uint64_t cgroup_oom_kills(const struct cgroup *cg) __attribute__((nonnull));
+
 /* ---- cgroup_v1.c, cgroup_v2.c: `fd` is a leaf that has the controller ---- */
 
 struct cgroup_ops {
 	const char *memory_file, *cpu_file, *pids_file; /* there when the controller is */
 	const char *swap_file;                          /* there when swap is accounted */
-	const char *used_file, *peak_file;              /* memory in bytes: now, at most so far */
+	const char *files[CGROUP_FILE_MAX];             /* NULL: there is none */
 	enum memory_counter peak_counter;               /* what the peak is to be called */
-	const char *oom_file;                           /* its key oom_kill counts */
 	const char *throttled_key;                      /* of cpu.stat */
 	uint64_t throttled_per_us;                      /* its unit */
-	/* -ENOMEM when more is in use. */
-	int (*limit_memory)(int fd, uint64_t bytes, bool swap, struct fault *f);
+	/* `was`: what it was called with last; 0: not known. -EDQUOT when more is in use. */
+	int (*limit_memory)(int fd, uint64_t was, uint64_t bytes, bool swap, struct fault *f);
 	int (*begin_cpu)(int fd, struct fault *f); /* once for a leaf; NULL: nothing to do */
 	int (*limit_cpu)(int fd, uint32_t milli, struct fault *f);
 	int (*open_oom)(int fd, int *ret_fd, struct fault *f);

@@ -68,8 +68,8 @@ static void await_empty(int fd, uint64_t deadline_ns)
 		populated) {
 		struct pollfd p = { .fd = events_fd, .events = POLLPRI };
 
-		if (sys.poll(&p, 1, clock_ms_until(deadline_ns)) == 0)
-			return;
+		if (sys.poll(&p, 1, clock_ms_until(deadline_ns)) <= 0)
+			return; /* also when it fails: again at once would be for ever */
 	}
 }
 

@@ -421,7 +421,8 @@ static void return_to_base(struct cgroup_tree *t, int base_fd)
 		for (unsigned c = 0; c < CGROUP_CONTROLLER_MAX; c++) {
 			char word[16];
 
-			if (t->of[c] != 0 || c == CGROUP_CPUACCT)
+			/* Whatever was found of them later: what is on keeps us out. */
+			if (c == CGROUP_CPUACCT)
 				continue;
 			(void)snprintf(word, sizeof(word), "-%s", cgroup_controller_name(c));
 			(void)cgroup_write(dirs[i], "cgroup.subtree_control", word);

@@ -10,42 +10,50 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 
-#define LIMIT_TRIES 16 /* a signal interrupts the kernel's search for pages to free */
+#define SOCKET_UNIT (UINT64_C(1) << 20)
 
 static int write_limit(int fd, const char *file, uint64_t bytes, struct fault *f)
 {
-	int r = -EINTR;
+	int r = cgroup_write_u64(fd, file, bytes);
 
-	for (int i = 0; i < LIMIT_TRIES && r == -EINTR; i++)
-		r = cgroup_write_u64(fd, file, bytes);
 	/* v1 says EBUSY where it could not free enough; it never kills for a limit. */
 	if (r == -EBUSY)
-		r = -ENOMEM;
+		return fault_say(f, -EDQUOT, "more is in use than %" PRIu64 " in %s", bytes, file);
 	return r < 0 ? fault_set(f, r, "write %" PRIu64 " to %s", bytes, file) : 0;
 }
 
 /* Socket buffers are not in memory.limit here, but under a limit of their own, which is off
- * until it is written. A quarter: they come on top. ENOENT: a kernel without that counter. */
-static int limit_sockets(int fd, uint64_t bytes, struct fault *f)
+ * until it is written. A quarter: they come on top. Whole MiB: it need not follow each page that
+ * the other limit is moved by. */
+static uint64_t socket_bytes(uint64_t bytes)
 {
-	int r = write_limit(fd, "memory.kmem.tcp.limit_in_bytes", bytes / 4, NULL);
+	return (bytes / 4 + SOCKET_UNIT - 1) / SOCKET_UNIT * SOCKET_UNIT;
+}
 
+static int limit_sockets(int fd, uint64_t was, uint64_t bytes, struct fault *f)
+{
+	int r;
+
+	if (was > 0 && socket_bytes(was) == socket_bytes(bytes))
+		return 0;
+	r = write_limit(fd, "memory.kmem.tcp.limit_in_bytes", socket_bytes(bytes), NULL);
+	/* ENOENT: a kernel without that counter. */
 	return r < 0 && r != -ENOENT ? fault_set(f, r, "write memory.kmem.tcp.limit_in_bytes") : 0;
 }
 
 /* memory.memsw.limit (memory plus swap) may never be below memory.limit, not even for a
  * moment: EINVAL. So it goes first on the way up, and last on the way down. */
-static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
+static int limit_memory(int fd, uint64_t was, uint64_t bytes, bool swap, struct fault *f)
 {
 	static const char plain[] = "memory.limit_in_bytes", both[] = "memory.memsw.limit_in_bytes";
-	uint64_t now;
-	int r = limit_sockets(fd, bytes, f);
+	uint64_t now = was;
+	int r = limit_sockets(fd, was, bytes, f);
 
 	if (r < 0)
 		return r;
 	if (!swap)
 		return write_limit(fd, plain, bytes, f);
-	r = cgroup_read_u64(fd, both, &now);
+	r = was > 0 ? 0 : cgroup_read_u64(fd, both, &now);
 	if (r < 0)
 		return fault_set(f, r, "read %s", both);
 	r = write_limit(fd, bytes > now ? both : plain, bytes, f);
@@ -110,10 +118,19 @@ const struct cgroup_ops cgroup_v1_ops = {
 	.cpu_file = "cpu.cfs_quota_us",
 	.pids_file = "pids.max",
 	.swap_file = "memory.memsw.limit_in_bytes",
-	.used_file = "memory.usage_in_bytes",
-	.peak_file = "memory.max_usage_in_bytes",
+	.files = {
+		[CGROUP_FILE_MEMORY_USED] = "memory.usage_in_bytes",
+		[CGROUP_FILE_MEMORY_PEAK] = "memory.max_usage_in_bytes",
+		[CGROUP_FILE_MEMORY_EVENTS] = "memory.oom_control",
+		[CGROUP_FILE_CPU_THROTTLED] = "cpu.stat",
+		[CGROUP_FILE_CPU_USED] = "cpuacct.usage",
+		[CGROUP_FILE_CPU_USER] = "cpuacct.usage_user",
+		[CGROUP_FILE_CPU_SYSTEM] = "cpuacct.usage_sys",
+		[CGROUP_FILE_PIDS_NOW] = "pids.current",
+		[CGROUP_FILE_PIDS_PEAK] = "pids.peak",
+		[CGROUP_FILE_PIDS_EVENTS] = "pids.events",
+	},
 	.peak_counter = MEMORY_COUNTER_V1_PEAK,
-	.oom_file = "memory.oom_control",
 	.throttled_key = "throttled_time",
 	.throttled_per_us = 1000,
 	.limit_memory = limit_memory,

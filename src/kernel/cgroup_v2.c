@@ -17,10 +17,12 @@ static int write_if_there(int fd, const char *file, const char *text)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
+static int limit_memory(int fd, uint64_t was, uint64_t bytes, bool swap, struct fault *f)
 {
 	uint64_t used;
 	int r;
+
+	(void)was; /* one file, written as a whole */
 
 	/* A memory.max below what is in use would make the kernel kill to get there. */
 	r = cgroup_read_u64(fd, "memory.current", &used);
@@ -28,7 +30,7 @@ static int limit_memory(int fd, uint64_t bytes, bool swap, struct fault *f)
 		return fault_set(f, r, "read memory.current");
 	if (used > bytes)
 		return fault_say(
-			f, -ENOMEM, "%" PRIu64 " bytes in use, limit %" PRIu64, used, bytes);
+			f, -EDQUOT, "%" PRIu64 " bytes in use, limit %" PRIu64, used, bytes);
 
 	r = cgroup_write(fd, "memory.oom.group", "1");
 	if (r < 0)
@@ -87,10 +89,17 @@ const struct cgroup_ops cgroup_v2_ops = {
 	.cpu_file = "cpu.max",
 	.pids_file = "pids.max",
 	.swap_file = "memory.swap.max",
-	.used_file = "memory.current",
-	.peak_file = "memory.peak",
+	.files = {
+		[CGROUP_FILE_MEMORY_USED] = "memory.current",
+		[CGROUP_FILE_MEMORY_PEAK] = "memory.peak",
+		[CGROUP_FILE_MEMORY_EVENTS] = "memory.events",
+		[CGROUP_FILE_CPU_THROTTLED] = "cpu.stat",
+		[CGROUP_FILE_CPU_USED] = "cpu.stat",
+		[CGROUP_FILE_PIDS_NOW] = "pids.current",
+		[CGROUP_FILE_PIDS_PEAK] = "pids.peak",
+		[CGROUP_FILE_PIDS_EVENTS] = "pids.events",
+	},
 	.peak_counter = MEMORY_COUNTER_V2_PEAK,
-	.oom_file = "memory.events",
 	.throttled_key = "throttled_usec",
 	.throttled_per_us = 1,
 	.limit_memory = limit_memory,

@@ -89,13 +89,13 @@ static int limits(struct state *s, struct fault *f)
 		r = lower_limit(RLIMIT_NPROC, 0, f);
 	if (r == 0)
 		r = lower_limit(RLIMIT_NOFILE, s->plan->open_files, f);
-	if (r < 0 || !s->plan->forbid_new_files)
+	if (r < 0 || (!s->plan->forbid_new_files && s->plan->file_bytes == 0))
 		return r;
 
 	/* A log that is a file loses a line then (EFBIG), instead of us our life. */
 	if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		return fault_set(f, -EINVAL, "ignore SIGXFSZ");
-	return lower_limit(RLIMIT_FSIZE, 0, f);
+	return lower_limit(RLIMIT_FSIZE, s->plan->forbid_new_files ? 0 : s->plan->file_bytes, f);
 }
 
 static int lock_capabilities(struct state *s, struct fault *f)
@@ -144,9 +144,8 @@ static int restore_parent_death(struct state *s, struct fault *f)
 static int landlock(struct state *s, struct fault *f)
 {
 	struct fault none = { 0 };
-	int r = landlock_deny_all(&none);
+	int r = landlock_deny_all((int)s->plan->readable_fd, &none);
 
-	(void)s;
 	if (r == 0 || r == -EOPNOTSUPP)
 		return 0;
 	*f = none;
@@ -155,8 +154,14 @@ static int landlock(struct state *s, struct fault *f)
 
 static int filter(struct state *s, struct fault *f)
 {
-	return seccomp_install(
-		s->plan->filter == CONFINE_FRONT ? SECCOMP_FRONT : SECCOMP_CONFIG, f);
+	static const enum seccomp_policy policies[] = {
+		[CONFINE_FRONT] = SECCOMP_FRONT,
+		[CONFINE_CONFIG] = SECCOMP_CONFIG,
+		[CONFINE_COLLECTOR] = SECCOMP_COLLECTOR,
+	};
+
+	CHECK((size_t)s->plan->filter < ARRAY_LEN(policies));
+	return seccomp_install(policies[s->plan->filter], f);
 }
 
 /* The order is the security argument. */

@@ -60,11 +60,10 @@ struct place {
 	((FS_ABI_1 & ~(FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_EXECUTE)) | FS_REFER | FS_TRUNCATE)
 
 static const struct place places[] = {
-	{ "/", FS_EXECUTE | FS_READ_FILE | FS_READ_DIR },
-	{ "/workspace", FS_USE_AND_MAKE },
-	{ "/tmp", FS_USE_AND_MAKE },
-	{ "/dev/shm", FS_USE_AND_MAKE },
+	{ "/", FS_EXECUTE | FS_READ_FILE | FS_READ_DIR }, { "/workspace", FS_USE_AND_MAKE },
+	{ "/tmp", FS_USE_AND_MAKE }, { "/dev/shm", FS_USE_AND_MAKE },
 	{ "/dev", FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV },
+	{ "/build", FS_USE_AND_MAKE }, /* of a compiler only: the last one */
 };
 
 static int create_ruleset(const struct ruleset_attr *attr, size_t size, unsigned flags)
@@ -129,7 +128,7 @@ static int restrict_self(int ruleset_fd, int abi, struct fault *f)
 	return 0;
 }
 
-int landlock_deny_all(struct fault *f)
+int landlock_deny_all(int readable_fd, struct fault *f)
 {
 	cleanup_fd int fd = -1;
 	int abi = landlock_abi();
@@ -139,10 +138,18 @@ int landlock_deny_all(struct fault *f)
 	fd = open_ruleset(abi, NET_BIND_TCP | NET_CONNECT_TCP, f);
 	if (fd < 0)
 		return fd;
+	if (readable_fd > 0) {
+		const struct path_attr attr = { .allowed = FS_READ_FILE | FS_READ_DIR,
+			.parent_fd = readable_fd };
+		int r = add_rule(fd, &attr);
+
+		if (r < 0)
+			return fault_set(f, r, "landlock: rule for the readable directory");
+	}
 	return restrict_self(fd, abi, f);
 }
 
-int landlock_cell(struct fault *f)
+int landlock_cell(bool builds, struct fault *f)
 {
 	cleanup_fd int fd = -1;
 	int abi = landlock_abi();
@@ -152,7 +159,7 @@ int landlock_cell(struct fault *f)
 	fd = open_ruleset(abi, 0, f);
 	if (fd < 0)
 		return fd;
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(places) - !builds; i++) {
 		int r = allow(fd, &places[i], fs_rights(abi), f);
 
 		if (r < 0)

@@ -99,7 +99,7 @@ int mount_tmpfs_resize(int mount_fd, uint64_t bytes, struct fault *f)
 }
 
 int mount_overlay(
-	const char *lower, const char *empty, unsigned flags, int *ret_fd, struct fault *f)
+	const char *upper, const char *lower, unsigned flags, int *ret_fd, struct fault *f)
 {
 	cleanup_fd int fd = sys.fsopen("overlay", FSOPEN_CLOEXEC);
 	char both[512];
@@ -107,9 +107,9 @@ int mount_overlay(
 
 	if (fd < 0)
 		return fault_set(f, fd, "overlay: fsopen");
-	r = snprintf(both, sizeof(both), "%s:%s", lower, empty);
-	if (r < 0 || (size_t)r >= sizeof(both) || strchr(lower, ':') || strchr(lower, '\\'))
-		return fault_set(f, -EINVAL, "overlay: directory name %s", lower);
+	r = snprintf(both, sizeof(both), "%s:%s", upper, lower);
+	if (r < 0 || (size_t)r >= sizeof(both) || strchr(upper, ':') || strchr(upper, '\\'))
+		return fault_set(f, -EINVAL, "overlay: directory name %s", upper);
 	r = set_string(fd, "source", "glovebox", f);
 	if (r == 0)
 		r = set_string(fd, "lowerdir", both, f);
@@ -118,7 +118,7 @@ int mount_overlay(
 		r = set_string(fd, "xino", "on", f);
 	if (r == 0)
 		r = make(fd, flags | MOUNT_RDONLY, ret_fd, f);
-	return r < 0 ? fault_wrap(f, "overlay of %s", lower) : 0;
+	return r < 0 ? fault_wrap(f, "overlay of %s", upper) : 0;
 }
 
 int mount_proc(int full, int *ret_fd, struct fault *f)
@@ -141,6 +141,24 @@ int mount_attach(int mount_fd, int dir_fd, const char *path, struct fault *f)
 	int r = sys.move_mount(mount_fd, "", dir_fd, path, MOVE_MOUNT_F_EMPTY_PATH);
 
 	return r < 0 ? fault_set(f, r, "attach at %s", path) : 0;
+}
+
+int mount_clone(const char *path, unsigned flags, int *ret_fd, struct fault *f)
+{
+	struct mount_attr attr = {
+		.attr_set = attributes(flags),
+		.attr_clr = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+	};
+	cleanup_fd int fd = sys.open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return fault_set(f, fd, "open_tree %s", path);
+	r = sys.mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
+	if (r < 0)
+		return fault_set(f, r, "attributes of %s", path);
+	*ret_fd = take_fd(&fd);
+	return 0;
 }
 
 int mount_make_private(struct fault *f)

@@ -38,10 +38,10 @@ int mount_tmpfs(const struct mount_tmpfs *t, unsigned flags, int *ret_fd, struct
 int mount_tmpfs_resize(int mount_fd, uint64_t bytes, struct fault *f)
 	__attribute__((nonnull, warn_unused_result));
 
-/* A read-only overlay of directory `lower` (absolute paths, the second one empty: an
- * overlay without an upper layer needs two). It has inodes of its own, so that inotify,
+/* A read-only overlay of directory `upper` over `lower` (absolute paths; an overlay without a
+ * writable layer needs two, so that one of a single directory has an empty one below). It has inodes of its own, so that inotify,
  * locks and leases on one instance are not seen on another. */
-int mount_overlay(const char *lower, const char *empty, unsigned flags, int *ret_fd,
+int mount_overlay(const char *upper, const char *lower, unsigned flags, int *ret_fd,
 	struct fault *f) __attribute__((nonnull, warn_unused_result));
 
 /* A proc for the calling process's pid namespace, read-only, hidepid=2; without `full`
@@ -51,6 +51,11 @@ int mount_proc(int full, int *ret_fd, struct fault *f) __attribute__((nonnull, w
 /* Attach the detached mount at `path` below `dir_fd`. A symbolic link at the end of
  * `path` is not followed. */
 int mount_attach(int mount_fd, int dir_fd, const char *path, struct fault *f)
+	__attribute__((nonnull, warn_unused_result));
+
+/* A second, detached mount of what is mounted at `path` in the caller's mount namespace, with
+ * attributes of its own. */
+int mount_clone(const char *path, unsigned flags, int *ret_fd, struct fault *f)
 	__attribute__((nonnull, warn_unused_result));
 
 /* Give the caller a mount namespace of its own whose mounts neither send events to the

@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "kernel/schedule.h"
 #include "kernel/sys.h"
 
 #include <errno.h>
@@ -62,6 +63,19 @@ static int become_root_inside(void)
 	return r < 0 ? r : sys.setresuid(0, 0, 0);
 }
 
+static struct {
+	bool set; /* false: they have what the caller has */
+	cpu_set_t cpus;
+	int nice;
+} children;
+
+void process_children_use(const cpu_set_t *cpus, int nice)
+{
+	children.set = true;
+	children.cpus = *cpus;
+	children.nice = nice;
+}
+
 static _Noreturn void child(const struct process_plan *plan, int wait_fd)
 {
 	char *const envp[] = { NULL };
@@ -72,6 +86,11 @@ static _Noreturn void child(const struct process_plan *plan, int wait_fd)
 	/* EOF instead of a byte: the parent is gone or has given up. */
 	if (sys.read(wait_fd, &go, 1) != 1)
 		_exit(EXEC_FAILED_STATUS);
+	/* They may fail where the host's administrator has changed his mind meanwhile. */
+	if (children.set) {
+		(void)sys.sched_setaffinity(0, sizeof(children.cpus), &children.cpus);
+		(void)schedule_normal(0, children.nice, 0);
+	}
 	if (plan->new_session)
 		(void)setsid(); /* fails only for a leader, which this process is not */
 	if (plan->own_root && become_root_inside() < 0)
@@ -103,9 +122,11 @@ static pid_t clone_in_pidns(const struct process_plan *plan, struct clone_args *
 	if (pid == 0)
 		return 0;
 	r = sys.setns(own, CLONE_NEWPID);
-	if (r < 0 && pid > 0) {
+	if (r < 0) {
 		/* The next child would be born into a cell: this process must not go on. */
-		(void)sys.pidfd_send_signal(*(int *)(uintptr_t)args->pidfd, SIGKILL, NULL, 0);
+		if (pid > 0)
+			(void)sys.pidfd_send_signal(
+				*(int *)(uintptr_t)args->pidfd, SIGKILL, NULL, 0);
 		abort();
 	}
 	return pid;
@@ -249,12 +270,16 @@ int process_oom_score(const struct process *p, int score, struct fault *f)
 	return write_proc(AT_FDCWD, path, text, f);
 }
 
-bool process_is(pid_t pid, int pidfd)
+bool process_is_child(pid_t pid, int pidfd)
 {
 	char path[40], text[512], want[32];
+	siginfo_t info = { .si_pid = 0 };
 	const char *line;
 
 	if (pidfd < 0 || pid <= 0)
+		return false;
+	/* ECHILD for somebody else's child, EBADF for what is no pidfd. */
+	if (sys.waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
 	if (io_read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
@@ -308,12 +333,13 @@ void process_clear(struct process *p)
 	*p = (struct process){ .pid = 0, .pidfd = -1, .release_fd = -1 };
 }
 
-#define IMAGE_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-
+/* io_seal() by the table of calls, whose fcntl() tests let fail. */
 static int seal(int fd, struct fault *f)
 {
-	int r = sys.fcntl(fd, F_ADD_SEALS, IMAGE_SEALS);
+	int r = -EBUSY;
 
+	for (int i = 0; i < IO_SEAL_TRIES && r == -EBUSY; i++)
+		r = sys.fcntl(fd, F_ADD_SEALS, IO_SEALS);
 	return r < 0 ? fault_set(f, r, "seal") : 0;
 }
 

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -45,6 +46,10 @@ struct process {
 int process_spawn(const struct process_plan *plan, struct process *ret, struct fault *f)
 	__attribute__((nonnull, warn_unused_result));
 
+/* From now on children may use these processors, whichever the caller keeps to itself, and
+ * have this nice value, with the usual policy. */
+void process_children_use(const cpu_set_t *cpus, int nice) __attribute__((nonnull));
+
 /* Let it go on to its exec. */
 int process_release(struct process *p, struct fault *f) __attribute__((nonnull));
 
@@ -59,8 +64,9 @@ int process_oom_score(const struct process *p, int score, struct fault *f) __att
 /* Can a child be made with these CLONE_NEW… flags? 0 or clone3()'s negative errno. */
 int process_try_namespaces(uint64_t namespaces);
 
-/* Is `pidfd` the process that has number `pid` in the caller's pid namespace? */
-bool process_is(pid_t pid, int pidfd);
+/* Is `pidfd` a child of the caller, not reaped yet, which has number `pid` in the caller's pid
+ * namespace? Anybody can open the pidfd of any process. */
+bool process_is_child(pid_t pid, int pidfd);
 
 void process_kill(const struct process *p) __attribute__((nonnull));
 

@@ -1,5 +1,6 @@
 #include "kernel/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -7,6 +8,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -32,14 +34,13 @@ static long checked(long r)
 
 WRAP(int, openat, (int dir_fd, const char *path, int flags, mode_t mode),
 	openat(dir_fd, path, flags, mode))
-WRAP(int, openat2, (int dir_fd, const char *path, const struct open_how *how, size_t size),
-	syscall(SYS_openat2, dir_fd, path, how, size))
 WRAP(int, mkdirat, (int dir_fd, const char *path, mode_t mode), mkdirat(dir_fd, path, mode))
 WRAP(int, mknodat, (int dir_fd, const char *path, mode_t mode, dev_t dev),
 	mknodat(dir_fd, path, mode, dev))
 WRAP(int, symlinkat, (const char *target, int dir_fd, const char *path),
 	symlinkat(target, dir_fd, path))
 WRAP(int, unlinkat, (int dir_fd, const char *path, int flags), unlinkat(dir_fd, path, flags))
+WRAP(ssize_t, getdents64, (int fd, void *bytes, size_t room), getdents64(fd, bytes, room))
 WRAP(ssize_t, read, (int fd, void *bytes, size_t room), read(fd, bytes, room))
 WRAP(ssize_t, pread, (int fd, void *bytes, size_t room, off_t at), pread(fd, bytes, room, at))
 WRAP(ssize_t, write, (int fd, const void *bytes, size_t len), write(fd, bytes, len))
@@ -65,6 +66,7 @@ WRAP(int, eventfd2, (unsigned count, int flags), syscall(SYS_eventfd2, count, fl
 WRAP(int, memfd_create, (const char *name, unsigned flags), memfd_create(name, flags))
 WRAP(int, socketpair, (int domain, int type, int protocol, int *ret_fds),
 	socketpair(domain, type, protocol, ret_fds))
+WRAP(int, ioctl, (int fd, unsigned long op, void *arg), ioctl(fd, op, arg))
 WRAP(int, poll, (struct pollfd * fds, nfds_t count, int timeout_ms), poll(fds, count, timeout_ms))
 
 WRAP(int, fsopen, (const char *type, unsigned flags), syscall(SYS_fsopen, type, flags))
@@ -74,10 +76,10 @@ WRAP(int, fsmount, (int fd, unsigned flags, unsigned attributes),
 	syscall(SYS_fsmount, fd, flags, attributes))
 WRAP(int, fspick, (int dir_fd, const char *path, unsigned flags),
 	syscall(SYS_fspick, dir_fd, path, flags))
-WRAP(int, move_mount, (int from_fd, const char *from, int to_fd, const char *to, unsigned flags),
-	syscall(SYS_move_mount, from_fd, from, to_fd, to, flags))
 WRAP(int, open_tree, (int dir_fd, const char *path, unsigned flags),
 	syscall(SYS_open_tree, dir_fd, path, flags))
+WRAP(int, move_mount, (int from_fd, const char *from, int to_fd, const char *to, unsigned flags),
+	syscall(SYS_move_mount, from_fd, from, to_fd, to, flags))
 WRAP(int, mount_setattr,
 	(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr, size_t size),
 	syscall(SYS_mount_setattr, dir_fd, path, flags, attr, size))
@@ -119,6 +121,10 @@ WRAP(int, setresgid, (gid_t real, gid_t effective, gid_t saved), setresgid(real,
 WRAP(int, setgroups, (size_t count, const gid_t *list), setgroups(count, list))
 WRAP(int, prlimit, (pid_t pid, int resource, const struct rlimit *set, struct rlimit *ret),
 	prlimit(pid, (enum __rlimit_resource)resource, set, ret))
+WRAP(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *cpus),
+	sched_setaffinity(pid, size, cpus))
+WRAP(int, sched_setattr, (pid_t pid, const void *attr, unsigned flags),
+	syscall(SYS_sched_setattr, pid, attr, flags))
 WRAP(int, sethostname, (const char *name, size_t len), sethostname(name, len))
 WRAP(int, seccomp, (unsigned op, unsigned flags, void *args), syscall(SYS_seccomp, op, flags, args))
 

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,6 @@ struct __user_cap_data_struct;
 struct __user_cap_header_struct;
 struct clone_args;
 struct mount_attr;
-struct open_how;
 struct stat;
 struct statfs;
 struct timespec;
@@ -50,14 +50,13 @@ struct timespec;
 #define SYS_CALLS_FILES(X)                                                                         \
 	X(int, openat, (int dir_fd, const char *path, int flags, mode_t mode),                     \
 		(dir_fd, path, flags, mode))                                                       \
-	X(int, openat2, (int dir_fd, const char *path, const struct open_how *how, size_t size),   \
-		(dir_fd, path, how, size))                                                         \
 	X(int, mkdirat, (int dir_fd, const char *path, mode_t mode), (dir_fd, path, mode))         \
 	X(int, mknodat, (int dir_fd, const char *path, mode_t mode, dev_t dev),                    \
 		(dir_fd, path, mode, dev))                                                         \
 	X(int, symlinkat, (const char *target, int dir_fd, const char *path),                      \
 		(target, dir_fd, path))                                                            \
 	X(int, unlinkat, (int dir_fd, const char *path, int flags), (dir_fd, path, flags))         \
+	X(ssize_t, getdents64, (int fd, void *bytes, size_t room), (fd, bytes, room))              \
 	X(ssize_t, read, (int fd, void *bytes, size_t room), (fd, bytes, room))                    \
 	X(ssize_t, pread, (int fd, void *bytes, size_t room, off_t at), (fd, bytes, room, at))     \
 	X(ssize_t, write, (int fd, const void *bytes, size_t len), (fd, bytes, len))               \
@@ -83,6 +82,7 @@ struct timespec;
 	X(int, memfd_create, (const char *name, unsigned flags), (name, flags))                    \
 	X(int, socketpair, (int domain, int type, int protocol, int *ret_fds),                     \
 		(domain, type, protocol, ret_fds))                                                 \
+	X(int, ioctl, (int fd, unsigned long op, void *arg), (fd, op, arg))                        \
 	X(int, poll, (struct pollfd *fds, nfds_t count, int timeout_ms), (fds, count, timeout_ms))
 
 #define SYS_CALLS_MOUNTS(X)                                                                        \
@@ -91,10 +91,10 @@ struct timespec;
 		(fd, cmd, key, value, aux))                                                        \
 	X(int, fsmount, (int fd, unsigned flags, unsigned attributes), (fd, flags, attributes))    \
 	X(int, fspick, (int dir_fd, const char *path, unsigned flags), (dir_fd, path, flags))      \
+	X(int, open_tree, (int dir_fd, const char *path, unsigned flags), (dir_fd, path, flags))   \
 	X(int, move_mount,                                                                         \
 		(int from_fd, const char *from, int to_fd, const char *to, unsigned flags),        \
 		(from_fd, from, to_fd, to, flags))                                                 \
-	X(int, open_tree, (int dir_fd, const char *path, unsigned flags), (dir_fd, path, flags))   \
 	X(int, mount_setattr,                                                                      \
 		(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr,            \
 			size_t size),                                                              \
@@ -142,6 +142,10 @@ struct timespec;
 	X(int, setgroups, (size_t count, const gid_t *list), (count, list))                        \
 	X(int, prlimit, (pid_t pid, int resource, const struct rlimit *set, struct rlimit *ret),   \
 		(pid, resource, set, ret))                                                         \
+	X(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *cpus),                 \
+		(pid, size, cpus))                                                                 \
+	X(int, sched_setattr, (pid_t pid, const void *attr, unsigned flags),          \
+		(pid, attr, flags))                                                                \
 	X(int, sethostname, (const char *name, size_t len), (name, len))                           \
 	X(int, seccomp, (unsigned op, unsigned flags, void *args), (op, flags, args))
 
