@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/fault.h"
+#include "wire/files.h"
 #include "wire/settings.h"
 
 #include <stdint.h>
@@ -44,6 +45,8 @@ struct msg_built {
 struct msg_enter {
 	uint64_t degraded; /* LAYER_BIT()s that the operator allowed to be missing */
 	struct runtime runtime;
+	uint32_t builds;   /* 1: a compiler, which may write below /build */
+	uint32_t reserved; /* 0 */
 };
 
 /* To enter, before ENTER, once for each v1 hierarchy: write yourself into the `tasks` file
@@ -59,12 +62,22 @@ struct msg_renew {
 	uint32_t used; /* 1: writable mounts of the run before are there, and have to go */
 };
 
-/* Become the program. fds: code, stdin, stdout, stderr. */
+/* Become the program. fds: code and inputs, stdin, stdout, stderr, memory for the report. */
+#define START_REPORT 4
 struct msg_start {
 	uint64_t code_bytes;
-	uint64_t file_bytes;  /* RLIMIT_FSIZE */
-	uint64_t cpu_seconds; /* RLIMIT_CPU, a net below the supervisor's own watch */
-	uint32_t tasks;       /* RLIMIT_NPROC */
+	uint64_t inputs_bytes; /* behind the code: wire/inputs.h; 0: none */
+	uint64_t file_bytes;   /* RLIMIT_FSIZE */
+	uint64_t cpu_seconds;  /* RLIMIT_CPU, a net below the supervisor's own watch */
+	uint32_t tasks;        /* RLIMIT_NPROC */
+	uint32_t report;       /* REPORT_… of wire/report.h */
+	uint32_t part;         /* enum run_part */
+	uint32_t mark;         /* 1: give the program's file a time that no writing leaves */
+};
+
+/* enter has its filter. The listener that is told of what that denies rides along; none comes
+ * where there can be none. */
+struct msg_listener {
 	uint32_t reserved;
 };
 
@@ -78,6 +91,18 @@ struct msg_entered {
 struct msg_broken {
 	uint64_t cell; /* UNFORKED: whose FORK it answers; 0: none */
 	struct fault fault;
+};
+
+/* ---- The collector: reads what a program has left ---- */
+
+/* After JOINs: read the workspace and write a stream (wire/files.h). fds: the workspace's mount,
+ * code and inputs, the write end of the client's pipe. */
+struct msg_gather {
+	struct files_caps caps;
+	uint64_t code_bytes, inputs_bytes; /* as START had them */
+	uint32_t uid;                      /* the program's, on the host */
+	uint32_t reserved;
+	char main_file[RUNTIME_PATH_MAX]; /* where the code was written to */
 };
 
 /* ---- The zygote: a warm interpreter that forks into cells ---- */

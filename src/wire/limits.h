@@ -28,4 +28,7 @@ struct run_limits {
 #define LIMIT_CPU_MAX_MILLI    UINT32_C(1024000)
 #define LIMIT_PIDS_MAX         UINT32_C(32768)
 
-#define CODE_BYTES_MAX (UINT64_C(16) << 20) /* the most that code-bytes can be set to */
+#define RUNS_MAX        (120u) /* of max-runs, and of pool-size: together as many cells as one */
+#define POOL_MAX        (380u) /* instance has ids for (priv/supervisor/lease.h) */
+#define CODE_BYTES_MAX  (UINT64_C(16) << 20) /* the most that code-bytes can be set to */
+#define INPUT_BYTES_MAX (UINT64_C(64) << 20) /* and of input-bytes */

@@ -8,7 +8,11 @@
 #pragma once
 
 #include "base/fault.h"
+#include "wire/denied.h"
+#include "wire/image.h"
+#include "wire/language.h"
 #include "wire/limits.h"
+#include "wire/selftest.h"
 #include "wire/settings.h"
 #include "wire/verdict.h"
 
@@ -25,14 +29,28 @@ struct msg_config_bad {
 	struct fault fault;
 };
 
-/* To the front or the library, once, before anything else. */
+/* One language of it, in the order of their numbers; before CONFIG. */
+struct msg_language {
+	struct language language;
+};
+
+/* To the front or the library, once, before anything else. `languages` OFFERs follow it. */
 struct msg_hello {
 	struct settings settings;
 	uint64_t layers;             /* LAYER_BIT()s in force */
 	uint32_t cgroup_version;     /* of the memory controller: 1 or 2 */
 	uint32_t memory_counter;     /* enum memory_counter */
 	uint32_t core_pattern_piped; /* 1: a loud warning in /health and doctor */
-	uint32_t port; /* the port that is really served; 0 for a Unix socket or none */
+	uint32_t port;      /* the port that is really served; 0 for a Unix socket or none */
+	uint32_t languages; /* how many OFFERs follow */
+	uint32_t reserved;
+};
+
+/* What the client has to know of a language. */
+struct msg_offer {
+	uint32_t number;
+	uint32_t reserved;
+	struct offer offer;
 };
 
 /* How the programs' interpreters are started. */
@@ -55,13 +73,34 @@ struct msg_health {
 	struct fault why;      /* when not ready */
 };
 
-/* Run this. fds: code (sealed memfd), stdin (read end), stdout, stderr (write ends of
- * pipes). The answer is one RESULT or one REFUSED with the same `run`. */
+/* What `glovebox selftest` found last on this host. Sent after HELLO and whenever it changes. */
+struct msg_selftest {
+	uint32_t known;      /* 0: it has not been run since this host started */
+	uint32_t this_build; /* 1: the program that was tested is the supervisor's own */
+	struct selftest_record record;
+};
+
+/* Whether a run's workspace is kept for a COLLECT after its RESULT. */
+enum collect_when {
+	COLLECT_NEVER,
+	COLLECT_IF_TOUCHED, /* if it holds anything but the code, as it was: the run has no files */
+	COLLECT_ALWAYS,
+	COLLECT_WHEN_MAX
+};
+
+/* Run this. fds: code and inputs (one sealed memfd), stdin (read end), stdout, stderr (write ends of
+ * pipes), and a memfd of REPORT_BYTES for what the interpreter tells (wire/report.h). The answer is one RESULT or one REFUSED with the same `run`. */
 struct msg_submit {
 	uint64_t run; /* chosen by the sender, never used twice on one channel */
 	struct run_limits limits;
 	uint64_t code_bytes;
+	uint64_t inputs_bytes; /* behind the code: wire/inputs.h; 0: none */
 	uint32_t allow_network;
+	uint32_t report;   /* REPORT_… of wire/report.h: what shall be told */
+	uint64_t build;    /* the run whose compiler made the program: RUN_BUILT; else 0 */
+	uint32_t language; /* its number (wire/language.h) */
+	uint32_t part;     /* enum run_part */
+	uint32_t collect;  /* enum collect_when; of a compiler's part COLLECT_NEVER */
 	uint32_t reserved; /* 0 */
 };
 
@@ -85,13 +124,24 @@ struct msg_result {
 	uint64_t pids_refused;   /* forks that the pids limit refused */
 	uint64_t oom_kills;
 	uint64_t minor_faults, major_faults; /* of the main process and its awaited children */
+	struct denied denied;
+	uint32_t kept; /* 1: COLLECT or CANCEL is awaited */
+	uint32_t reserved;
+};
+
+/* Send what is in the workspace of a run whose RESULT said `kept`, as a stream of wire/files.h
+ * into the pipe whose write end rides along; a stream without its END is one whose collector has
+ * failed. Once for each such run, or else a CANCEL, which also ends the sending. Nothing answers
+ * but the end of the pipe. */
+struct msg_collect {
+	uint64_t run;
 };
 
 /* The run never started: the code did not run. */
 struct msg_refused {
 	uint64_t run;
-	uint32_t retry; /* 1: try again later; 0: this is a failure of Glovebox */
-	uint32_t reserved;
+	uint32_t retry;   /* 1: try again later; 0: this is a failure of Glovebox */
+	uint32_t missing; /* 1: it is none: the toolchain of the language is not installed */
 	struct fault fault;
 };
 
@@ -119,11 +169,14 @@ struct msg_layers_end {
 /* clang-format off */
 /*        name        from         to           payload                 fds */
 #define MESSAGES(X)                                                                    \
+	X(LANGUAGE,   CONFIG,      SUPERVISOR, struct msg_language,    0)              \
 	X(CONFIG,     CONFIG,      SUPERVISOR, struct msg_config,      0)              \
 	X(CONFIG_BAD, CONFIG,      SUPERVISOR, struct msg_config_bad,  0)              \
 	X(HELLO,      SUPERVISOR,  CLIENT,     struct msg_hello,       0)              \
+	X(OFFER,      SUPERVISOR,  CLIENT,     struct msg_offer,       0)              \
 	X(HEALTH,     SUPERVISOR,  CLIENT,     struct msg_health,      0)              \
-	X(SUBMIT,     CLIENT,      SUPERVISOR, struct msg_submit,      4)              \
+	X(SELFTEST,   SUPERVISOR,  CLIENT,     struct msg_selftest,    0)              \
+	X(SUBMIT,     CLIENT,      SUPERVISOR, struct msg_submit,      5)              \
 	X(CANCEL,     CLIENT,      SUPERVISOR, struct msg_cancel,      0)              \
 	X(RESULT,     SUPERVISOR,  CLIENT,     struct msg_result,      0)              \
 	X(REFUSED,    SUPERVISOR,  CLIENT,     struct msg_refused,     0)              \
@@ -136,13 +189,22 @@ struct msg_layers_end {
 	X(JOIN,       SUPERVISOR,  BOX,        struct msg_join,        1)              \
 	X(RENEW,      SUPERVISOR,  BOX,        struct msg_renew,       1)              \
 	X(ENTER,      SUPERVISOR,  BOX,        struct msg_enter,       1)              \
-	X(START,      SUPERVISOR,  BOX,        struct msg_start,       4)              \
+	X(START,      SUPERVISOR,  BOX,        struct msg_start,       5)              \
+	X(LISTENER,   BOX,         SUPERVISOR, struct msg_listener,    1)              \
 	X(ENTERED,    BOX,         SUPERVISOR, struct msg_entered,     0)              \
 	X(BROKEN,     BOX,         SUPERVISOR, struct msg_broken,      0)              \
 	X(WARM,       ZYGOTE,      SUPERVISOR, struct msg_warm,        0)              \
 	X(FORK,       SUPERVISOR,  ZYGOTE,     struct msg_fork,        3)              \
 	X(FORKED,     ZYGOTE,      SUPERVISOR, struct msg_forked,      1)              \
-	X(UNFORKED,   ZYGOTE,      SUPERVISOR, struct msg_broken,      0)
+	X(UNFORKED,   ZYGOTE,      SUPERVISOR, struct msg_broken,      0)              \
+	X(COLLECT,    CLIENT,      SUPERVISOR, struct msg_collect,     1)              \
+	X(GATHER,     SUPERVISOR,  BOX,        struct msg_gather,      3)              \
+	X(UNPACK,     CLIENT,      IMAGER,     struct msg_unpack,      0)              \
+	X(UNPACKING,  IMAGER,      CLIENT,     struct msg_unpacking,   0)              \
+	X(UNPACKED,   IMAGER,      CLIENT,     struct msg_unpacked,    0)              \
+	X(PLAN,       IMAGER,      CLIENT,     struct msg_plan,        0)              \
+	X(DIGEST,     IMAGER,      CLIENT,     struct msg_digest,      0)              \
+	X(IMAGE_BAD,  IMAGER,      CLIENT,     struct msg_image_bad,   0)
 /* clang-format on */
 
 /* CLIENT is the front, or libglovebox in the caller's process: neither is trusted. */
@@ -151,7 +213,8 @@ enum role {
 	ROLE_SUPERVISOR,
 	ROLE_CONFIG,
 	ROLE_BOX,
-	ROLE_ZYGOTE
+	ROLE_ZYGOTE,
+	ROLE_IMAGER /* reads what others made into images */
 };
 
 enum msg_type {
@@ -162,7 +225,7 @@ enum msg_type {
 	MSG_TYPE_MAX
 };
 
-#define MSG_FDS_MAX 4
+#define MSG_FDS_MAX 5
 
 /* Any message's payload. */
 union msg_any {

@@ -29,6 +29,9 @@ static bool is_within(uint64_t value, uint64_t least, uint64_t most)
 #define RULE_TEXT(field, least, most)     is_text(s->field, sizeof(s->field))
 #define RULE_MODULES(field, least, most) \
 	(is_text(s->field, sizeof(s->field)) && is_modules(s->field))
+#define RULE_IMAGE(field, least, most)          \
+	(is_text(s->field, sizeof(s->field)) && \
+		(s->field[0] == '\0' || image_name_is_valid(s->field)))
 #define RULE_LAYER_SET(field, least, most) ((s->field & ~LAYER_ALL) == 0)
 #define RULE_LISTEN(field, least, most)    listen_is_valid(&s->field)
 
@@ -51,6 +54,24 @@ bool is_modules(const char *text)
 		begins = *text == '.' || *text == ',';
 	}
 	return !begins;
+}
+
+static bool is_name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_' || c == '.';
+}
+
+bool image_name_is_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len == 0 || len >= IMAGE_NAME_MAX || name[0] == '.' || name[0] == '-')
+		return false;
+	for (; *name; name++)
+		if (!is_name_char(*name))
+			return false;
+	return true;
 }
 
 static bool listen_is_valid(const struct listen_address *a)
@@ -110,10 +131,11 @@ static const char *defaults_fault(const struct settings *s)
 	return NULL;
 }
 
+/* In a path that begins with "/". */
 static bool has_dot_dot(const char *path)
 {
-	for (const char *p = path; (p = strstr(p, "..")); p += 2)
-		if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0'))
+	for (const char *p = path + 1; (p = strstr(p, "..")); p += 2)
+		if (p[-1] == '/' && (p[2] == '/' || p[2] == '\0'))
 			return true;
 	return false;
 }
@@ -162,16 +184,16 @@ static const char *runtime_lists_fault(const struct runtime *r)
 	for (size_t i = 0; i < RUNTIME_ROOTS_MAX && r->roots[i][0]; i++)
 		if (!is_clean_path(r->roots[i] + (r->roots[i][0] == RUNTIME_OPTIONAL)))
 			return "runtime: an entry of roots is not an absolute path";
-	return r->roots[0][0] == '\0' ? "runtime: roots is empty" : NULL;
+	return NULL;
 }
 
-static const char *runtime_fault(const struct runtime *r)
+const char *runtime_fault(const struct runtime *r)
 {
 	const char *why = runtime_texts_fault(r);
 
 	if (!why)
 		why = runtime_lists_fault(r);
-	if (!why && (r->full_proc > 1 || r->reserved != 0))
+	if (!why && (r->full_proc > 1 || r->reports > 1))
 		why = "runtime: a flag is neither 0 nor 1";
 	return why;
 }
@@ -186,5 +208,7 @@ const char *settings_fault(const struct settings *s)
 		why = "listen is beyond loopback and insecure is not set";
 	if (!why)
 		why = runtime_fault(&s->runtime);
+	if (!why && s->runtime.roots[0][0] == '\0')
+		why = "runtime: roots is empty";
 	return why;
 }

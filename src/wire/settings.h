@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define SETTING_TEXT_MAX 256
+#define IMAGE_NAME_MAX   RUNTIME_NAME_MAX
 
 /* The uid of the config process: of the default range, because no settings are known yet. */
 #define CONFIG_UID 2000001
@@ -22,7 +23,7 @@
 /* clang-format off */
 /* Types: SIZE bytes ("64M", "2GiB"; plain numbers are bytes), COUNT, DURATION in
  * microseconds ("1.5s", "200ms"; plain numbers are seconds), CPUS in thousandths ("0.5"),
- * BOOL ("true", "false"), TEXT (a path), MODULES ("a,b.c"), LAYER_SET (list of layer words),
+ * BOOL ("true", "false"), TEXT (a path), MODULES ("a,b.c"), IMAGE (a name), LAYER_SET (list of layer words),
  * LISTEN, LEVEL.
  *  key, field, type, default, least, most, help */
 #define SETTINGS(X)                                                                                        \
@@ -36,9 +37,9 @@
 		"first of the host uids that cells may use; 65,536 from here on must be free")             \
 	X("allow-degraded",    allow_degraded,  LAYER_SET, "", 0, 0,                                       \
 		"start although this layer of the cage cannot be had; may be repeated")                    \
-	X("max-runs",          max_runs,        COUNT,     "0", 0, 120,                                    \
+	X("max-runs",          max_runs,        COUNT,     "0", 0, RUNS_MAX,                               \
 		"runs at the same time; 0 means two for each CPU, at least 4")                             \
-	X("pool-size",         pool_size,       COUNT,     "8", 0, 400,                                    \
+	X("pool-size",         pool_size,       COUNT,     "8", 0, POOL_MAX,                               \
 		"ready cells kept ahead of requests; 0 makes each cell when it is needed")                 \
 	X("max-builds",        max_builds,      COUNT,     "2", 1, 64,                                     \
 		"cells made at the same time")                                                             \
@@ -48,6 +49,10 @@
 		"programs that one cage may serve, one after the other; 1: a cage for each")               \
 	X("cold",              cold,            BOOL,      "false", 0, 1,                                 \
 		"start an interpreter for every run instead of forking a warm one")                        \
+	X("image",             image,           IMAGE,     "", 0, 0,                                       \
+		"image of the store in which programs run; default: the host's own interpreter")           \
+	X("image-dir",         image_dir,       TEXT,      "/var/lib/glovebox/images", 0, 0,               \
+		"where images are kept: `glovebox image`")                                                 \
 	X("preload",           preload,         MODULES,   "", 0, 0,                                       \
 		"modules that the warm interpreter imports ahead, beside many of the standard library")    \
 	X("zygote-max-forks",  zygote_max_forks, COUNT,    "20000",1, 1000000000,                          \
@@ -56,6 +61,8 @@
 		"age at which a warm interpreter is replaced")                                             \
 	X("always-rehearse",   always_rehearse, BOOL,      "false", 0, 1,                                  \
 		"prepare ready cells in full also while requests wait; default: less then, which is faster") \
+	X("urgent",            urgent,          BOOL,      "true", 0, 1,                                   \
+		"real-time priority for the supervisor while no more than one run is going on")            \
 	X("max-queue",         max_queue,       COUNT,     "64", 0, 4096,                                  \
 		"requests that may wait for a run to end; one more is answered 503")                       \
 	X("timeout",           def.timeout_us,  DURATION,  "3s", LIMIT_TIMEOUT_MIN_US, LIMIT_TIMEOUT_MAX_US,  \
@@ -80,8 +87,24 @@
 		"largest request body")                                                                    \
 	X("code-bytes",        code_bytes,      SIZE,      "2M", 1, CODE_BYTES_MAX,                        \
 		"largest program")                                                                         \
+	X("input-bytes",       input_bytes,     SIZE,      "3M", 0, INPUT_BYTES_MAX,                       \
+		"most that the files and the stdin of a request hold together")                            \
 	X("workspace-inodes",  workspace_inodes, COUNT,    "4096", 16, 1048576,                            \
 		"files and directories that a run may make in /workspace")                                 \
+	X("artifact-files",    artifact_files,  COUNT,     "100", 0, 100000,                                 \
+		"files that a run may give back")                                                          \
+	X("artifact-file-bytes", artifact_file_bytes, SIZE, "16M", 0, LIMIT_MEMORY_MAX_BYTES,              \
+		"largest file that a run may give back")                                                   \
+	X("artifact-bytes",    artifact_bytes,  SIZE,      "64M", 0, LIMIT_MEMORY_MAX_BYTES,               \
+		"most that all files of a run may hold together to be given back")                         \
+	X("artifact-inline-bytes", artifact_inline_bytes, SIZE, "1M", 0, 67108864,                         \
+		"most of it that a reply holds when a request asks for it there")                          \
+	X("artifact-store",    artifact_store,  SIZE,      "1G", 0, LIMIT_MEMORY_MAX_BYTES,                \
+		"disk for files that can be asked for after their run; 0: none are kept")                  \
+	X("artifact-dir",      artifact_dir,    TEXT,      "/var/tmp", 0, 0,                               \
+		"directory on whose disk they are kept, in a file without a name")                         \
+	X("artifact-keep",     artifact_keep_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
+		"how long they are kept")                                                                  \
 	X("max-connections",   max_connections, COUNT,     "1024", 1, 65536,                               \
 		"client connections at the same time")                                                     \
 	X("shutdown-grace",    shutdown_grace_us, DURATION, "30s", 0, LIMIT_TIMEOUT_MAX_US,                \
@@ -107,7 +130,7 @@ struct listen_address {
 #define RUNTIME_NAME_MAX  32
 #define RUNTIME_PATH_MAX  128
 #define RUNTIME_ROOTS_MAX 24
-#define RUNTIME_ARGV_MAX  8
+#define RUNTIME_ARGV_MAX  16
 #define RUNTIME_ENV_MAX   16
 #define RUNTIME_OPTIONAL  '?' /* before an entry of roots: skipped where the host lacks it */
 
@@ -120,7 +143,8 @@ struct runtime {
 	char env[RUNTIME_ENV_MAX][RUNTIME_PATH_MAX]; /* NAME=VALUE; "" ends it */
 	char roots[RUNTIME_ROOTS_MAX][RUNTIME_PATH_MAX]; /* host directories shown; "" ends it */
 	uint32_t full_proc; /* 1: meminfo, cpuinfo, stat… are visible; 0: subset=pid */
-	uint32_t reserved;  /* 0 */
+	uint32_t
+		reports; /* 1: its interpreter tells of its program, by runtimes/python/report.py */
 };
 
 struct settings {
@@ -134,14 +158,21 @@ struct settings {
 	uint32_t pool_size;
 	uint32_t max_builds;
 	uint32_t cold;
+	char image[IMAGE_NAME_MAX]; /* image_name_is_valid(), or "" */
+	char image_dir[SETTING_TEXT_MAX];
 	char preload[SETTING_TEXT_MAX]; /* is_modules() */
 	uint32_t zygote_max_forks;
 	uint32_t cage_runs;
 	uint32_t always_rehearse;
+	uint32_t urgent;
 	uint64_t cell_max_age_us, zygote_max_age_us;
 	struct run_limits def, max;
-	uint64_t output_bytes, body_bytes, code_bytes;
+	uint64_t output_bytes, body_bytes, code_bytes, input_bytes;
+	uint64_t artifact_file_bytes, artifact_bytes, artifact_inline_bytes;
+	uint64_t artifact_store, artifact_keep_us;
+	char artifact_dir[SETTING_TEXT_MAX];
 	uint32_t workspace_inodes;
+	uint32_t artifact_files;
 	uint32_t max_connections;
 	uint64_t shutdown_grace_us;
 	uint32_t log_level;
@@ -155,8 +186,15 @@ struct settings {
  * maximum. Used by the config process before sending and by the supervisor after. */
 const char *settings_fault(const struct settings *s) __attribute__((nonnull));
 
+/* The same of a runtime alone. That roots is empty is no fault here: an image brings its own. */
+const char *runtime_fault(const struct runtime *r) __attribute__((nonnull));
+
 /* Names as Python's import takes them, separated by commas; "" is none of them. */
 bool is_modules(const char *text) __attribute__((nonnull));
+
+/* May an image have that name? Letters, digits, '-', '_' and '.'; it begins with neither '.'
+ * nor '-', and has at most 31 bytes. */
+bool image_name_is_valid(const char *name) __attribute__((nonnull));
 
 /* Can nobody but processes of this host reach it? */
 bool listen_is_local(const struct listen_address *a) __attribute__((nonnull));

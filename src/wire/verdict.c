@@ -47,6 +47,7 @@ enum run_status run_status_of(enum run_cause cause, int wait_status)
 		return wait_status == 0 ? STATUS_SUCCESS : STATUS_ERROR;
 	case CAUSE_SIGNAL:
 	case CAUSE_CANCELLED:
+	case CAUSE_COMPILE:
 	case CAUSE_MAX:
 	default:
 		return STATUS_ERROR;

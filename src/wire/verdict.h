@@ -22,7 +22,8 @@
 	X(WALL_TIMEOUT, "wall_timeout", "timeout_seconds passed")                          \
 	X(CPU_TIMEOUT,  "cpu_timeout",  "cpu_time_seconds of CPU time were used up")       \
 	X(OOM_KILL,     "oom_kill",     "the kernel killed it at memory_limit_mb")         \
-	X(CANCELLED,    "cancelled",    "the caller left or cancelled")
+	X(CANCELLED,    "cancelled",    "the caller left or cancelled")                    \
+	X(COMPILE,      "compile",      "the compiler failed, and no program was run")
 
 /* Which kernel counter memory_used_mb was read from. */
 #define MEMORY_COUNTERS(X)                                              \
