@@ -98,18 +98,35 @@ static void put_input(struct writer *w, const struct detail_input *input)
 }
 
 /* An item up to and including its input; the caller adds ctx and closes. */
-static void begin(struct writer *w, const struct api_field *f, const char *type, const char *msg,
-	const struct detail_input *input)
+static void begin_at(struct writer *w, const struct detail_place *place, const char *type,
+	const char *msg, const struct detail_input *input)
 {
 	writer_object(w, NULL);
 	writer_string(w, "type", type);
 	writer_array(w, "loc");
 	writer_string(w, NULL, "body");
-	if (f)
-		writer_string(w, NULL, f->name);
+	if (place->field)
+		writer_string(w, NULL, place->field->name);
+	if (place->index >= 0)
+		writer_i64(w, NULL, place->index);
+	if (place->key)
+		put_clipped(w, NULL, place->key, strlen(place->key));
 	writer_close(w);
 	writer_string(w, "msg", msg);
 	put_input(w, input);
+}
+
+static void begin(struct writer *w, const struct api_field *f, const char *type, const char *msg,
+	const struct detail_input *input)
+{
+	begin_at(w, &(struct detail_place){ f, -1, NULL }, type, msg, input);
+}
+
+void detail_at(struct writer *w, const struct detail_place *place, const char *type,
+	const char *msg, const struct detail_input *input)
+{
+	begin_at(w, place, type, msg, input);
+	writer_close(w);
 }
 
 void detail_body(

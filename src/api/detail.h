@@ -20,6 +20,14 @@ struct detail_input {
 	size_t raw_len;
 };
 
+/* Where in the body: a field; in a list the item's index; in an object, or in an item that is
+ * one, the member's name. */
+struct detail_place {
+	const struct api_field *field;
+	long index;      /* -1: none */
+	const char *key; /* NULL: none; may be the client's: clipped */
+};
+
 /* A fault of the body as a whole. */
 void detail_body(struct writer *w, const char *type, const char *msg,
 	const struct detail_input *input) __attribute__((nonnull));
@@ -30,6 +38,10 @@ void detail_json(struct writer *w, size_t pos, const char *error) __attribute__(
 /* A fault of one field without numbers in it. */
 void detail_field(struct writer *w, const struct api_field *f, const char *type, const char *msg,
 	const struct detail_input *input) __attribute__((nonnull));
+
+/* A fault at a place within a field. */
+void detail_at(struct writer *w, const struct detail_place *place, const char *type,
+	const char *msg, const struct detail_input *input) __attribute__((nonnull));
 
 /* A numeric field that holds no number: ctx gives the whole range. */
 void detail_no_number(struct writer *w, const struct api_field *f, const char *type,

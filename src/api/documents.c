@@ -4,6 +4,7 @@
 #include "api/reply_fields.h"
 #include "api/writer.h"
 #include "base/own.h"
+#include "wire/inputs.h"
 #include "wire/layer.h"
 
 #include <string.h>
@@ -47,8 +48,17 @@ char *api_limits_json(const struct settings *s, size_t *ret_len)
 	writer_object(&w, "fixed");
 	writer_u64(&w, "code_bytes", s->code_bytes);
 	writer_u64(&w, "body_bytes", s->body_bytes);
+	writer_u64(&w, "input_bytes", s->input_bytes);
+	writer_u64(&w, "files", INPUTS_FILES_MAX);
+	writer_u64(&w, "args", INPUTS_ARGS_MAX);
+	writer_u64(&w, "env", INPUTS_ENV_MAX);
+	writer_u64(&w, "words_bytes", INPUTS_WORDS_BYTES_MAX);
 	writer_u64(&w, "output_bytes", s->output_bytes);
 	writer_u64(&w, "workspace_inodes", s->workspace_inodes);
+	writer_u64(&w, "artifact_files", s->artifact_files);
+	writer_u64(&w, "artifact_file_bytes", s->artifact_file_bytes);
+	writer_u64(&w, "artifact_bytes", s->artifact_bytes);
+	writer_u64(&w, "artifact_inline_bytes", s->artifact_inline_bytes);
 	writer_u64(&w, "max_runs", s->max_runs);
 	writer_u64(&w, "max_queue", s->max_queue);
 	writer_bool(&w, "network", false);
@@ -113,6 +123,31 @@ static void put_pool(struct writer *w, const struct api_health *h)
 		writer_null(w, "warm_why");
 }
 
+static void put_selftest(struct writer *w, const struct msg_selftest *m)
+{
+	static const struct msg_selftest none = { .known = 0 };
+	const struct selftest_record *r;
+
+	if (!m || !m->known || selftest_record_fault(&m->record))
+		m = &none;
+	r = &m->record;
+	writer_object(w, "selftest");
+	writer_string(w, "result", !m->known ? "unknown" : r->failed ? "failed" : "contained");
+	if (m->known)
+		writer_string(w, "at", r->at);
+	else
+		writer_null(w, "at");
+	writer_bool(w, "this_build", m->this_build);
+	writer_u64(w, "probes", r->probes);
+	writer_u64(w, "failed", r->failed);
+	writer_u64(w, "not_possible", r->impossible);
+	if (r->failed)
+		writer_string(w, "first_failed", r->first_failed);
+	else
+		writer_null(w, "first_failed");
+	writer_close(w);
+}
+
 static const char *health_status(const struct api_health *h, bool ready)
 {
 	if (!ready)
@@ -141,6 +176,7 @@ char *api_health_json(const struct api_health *h, size_t *ret_len)
 	writer_u64(&w, "queued", h->queued);
 	writer_u64(&w, "slots", h->hello->settings.max_runs);
 	put_pool(&w, h);
+	put_selftest(&w, h->selftest);
 	writer_close(&w);
 	return writer_take(&w, ret_len);
 }

@@ -23,7 +23,8 @@ char *api_limits_json(const struct settings *s, size_t *ret_len) __attribute__((
 struct api_health {
 	const char *version; /* of the program */
 	const struct msg_hello *hello;
-	const struct msg_health *health; /* the last one; NULL when none has come yet */
+	const struct msg_health *health;     /* the last one; NULL when none has come yet */
+	const struct msg_selftest *selftest; /* the last one; NULL as one that is not known */
 	unsigned running, queued;
 	bool draining; /* the server is shutting down */
 };

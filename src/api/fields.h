@@ -16,25 +16,44 @@ enum api_type {
 	API_STRING,
 	API_NUMBER,
 	API_INTEGER,
-	API_BOOLEAN
+	API_BOOLEAN,
+	API_NAME,      /* the name of a language or an image */
+	API_ENCODING,  /* "utf8" or "base64" */
+	API_STRINGS,   /* an array of them */
+	API_VARIABLES, /* an object of strings */
+	API_FILES,     /* an array of {path, content, encoding, mode} */
+	API_WORD       /* one of api_field_words() */
 };
 
 /* What a field stands for. The numeric ones name a member of struct run_limits. */
 enum api_meaning {
 	API_CODE,
+	API_LANGUAGE, /* before the limits, whose defaults are its own */
+	API_IMAGE,    /* as well */
 	API_TIMEOUT,
 	API_MEMORY,
 	API_CPU,
 	API_NETWORK,
 	API_PIDS,
 	API_CPU_TIME,
+	API_STDIN,
+	API_STDIN_ENCODING,
+	API_INPUT_ARGS,
+	API_INPUT_ENV,
+	API_INPUT_FILES,
+	API_ENTRY_POINT, /* behind the files, one of which it names */
+	API_REPORT,
+	API_RETURN_LAST,
+	API_FIGURES,
+	API_INTERLEAVED,
+	API_ARTIFACTS,
 	API_FIELDS
 };
 
 struct api_field {
 	enum api_meaning meaning;
 	enum api_type type;
-	bool required;
+	bool required; /* unless entry_point stands in its place */
 	const char *name, *title, *description;
 	const char *example; /* a JSON value as text */
 	double unit;         /* numeric fields: how much of the member is 1 in the request */
@@ -51,6 +70,12 @@ struct api_range {
 extern const struct api_field api_fields[API_FIELDS];
 
 bool api_field_numeric(const struct api_field *f) __attribute__((nonnull));
+/* Is it one of those that request_inputs.c checks? */
+bool api_field_is_input(const struct api_field *f) __attribute__((nonnull));
+/* What an API_BOOLEAN is when it is left out. */
+bool api_field_default(const struct api_field *f) __attribute__((nonnull));
+/* What an API_WORD may be, ended by NULL; the first is what it is when it is left out. */
+const char *const *api_field_words(const struct api_field *f) __attribute__((nonnull));
 const char *api_type_word(enum api_type type); /* JSON Schema's word */
 
 /* The field of that name (`len` bytes), or NULL. */

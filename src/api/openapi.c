@@ -4,12 +4,14 @@
 #include "api/writer.h"
 #include "base/check.h"
 #include "base/own.h"
+#include "wire/inputs.h"
+#include "wire/language.h"
 #include "wire/verdict.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One answer of an operation. `schema` names a component, NULL: any JSON object. */
+/* One answer of an operation. `schema` names a component, NULL: any JSON object, "": bytes. */
 struct answer {
 	int status;
 	const char *schema, *description;
@@ -46,6 +48,26 @@ static const struct answer limits_answers[] = {
 	REFUSALS,
 	{ 0 },
 };
+static const struct answer runtimes_answers[] = {
+	{ 200, "Runtimes", "The languages of this server." },
+	REFUSALS,
+	{ 0 },
+};
+static const struct answer file_answers[] = {
+	{ 200, "", "The file, as an attachment." },
+	{ 400, "ErrorDetail", "The path is not escaped as a URL's path is." },
+	REFUSALS,
+	{ 404, "ErrorDetail", "No such execution, or no such file of it, is kept here." },
+	{ 410, "ErrorDetail", "It was kept, and is no longer." },
+	{ 0 },
+};
+static const struct answer archive_answers[] = {
+	{ 200, "", "A tar of all files that are kept of the execution, as an attachment." },
+	REFUSALS,
+	{ 404, "ErrorDetail", "No files of such an execution are kept here." },
+	{ 410, "ErrorDetail", "They were kept, and are no longer." },
+	{ 0 },
+};
 static const struct answer openapi_answers[] = {
 	{ 200, NULL, "This document." },
 	REFUSALS,
@@ -57,12 +79,24 @@ static const struct operation operations[] = {
 		"Runs the program in a cell of its own and answers with exactly what happened. "
 		"Unknown fields do not fail a request; they are named in warnings.",
 		execute_answers },
+	{ "/executions/{id}/files/{path}", "get", "get_file", "execution", "One file of a run",
+		"A file of the answer's `files`, for as long as this server keeps it (artifact-keep). "
+		"`href` there is the whole path, escaped.",
+		file_answers },
+	{ "/executions/{id}/files.tar", "get", "get_files", "execution", "All files of a run",
+		"The files that are kept of a run, as one tar.",
+		archive_answers },
 	{ "/health", "get", "get_health", "server", "Is the server ready",
 		"Whether a run would start now, why not, and the layers of the cage in force.",
 		health_answers },
 	{ "/limits", "get", "get_limits", "server", "Bounds of requests",
 		"What a request may ask for, what holds when it does not ask, and the fixed bounds.",
 		limits_answers },
+	{ "/runtimes", "get", "get_runtimes", "server", "Languages of this server",
+		"Every language that `language` may be, with its version, its own limits and its "
+		"packages. They are found out by programs in cells: the first answer takes as long as "
+		"these, later ones are at hand.",
+		runtimes_answers },
 	{ "/openapi.json", "get", "get_openapi", "server", "This document",
 		"The OpenAPI document of this server, with its own defaults and maxima.",
 		openapi_answers },
@@ -74,6 +108,67 @@ static void put_ref(struct writer *w, const char *key, const char *component)
 	writer_object(w, key);
 	writer_format(w, "$ref", "#/components/schemas/%s", component);
 	writer_close(w);
+}
+
+/* Of a file in `files`: what take_file() of request_inputs.c takes. */
+static void put_file(struct writer *w)
+{
+	writer_raw(w, "items",
+		"{\"type\":\"object\",\"title\":\"InputFile\",\"properties\":{"
+		"\"path\":{\"type\":\"string\",\"maxLength\":1024,\"description\":\"Relative to "
+		"/workspace; components of at most 255 bytes, none of them empty, . or ..; its "
+		"directories are made.\"},"
+		"\"content\":{\"type\":\"string\"},"
+		"\"encoding\":{\"type\":\"string\",\"enum\":[\"utf8\",\"base64\"],"
+		"\"default\":\"utf8\"},"
+		"\"mode\":{\"type\":\"string\",\"pattern\":\"^0?[0-7]{3}$\","
+		"\"default\":\"644\",\"description\":\"Permissions as octal digits.\"}},"
+		"\"required\":[\"path\",\"content\"]}");
+	writer_u64(w, "maxItems", INPUTS_FILES_MAX);
+}
+
+/* What a field that is no number may hold. */
+static void put_bounds(struct writer *w, const struct api_field *f, const struct settings *s)
+{
+	switch (f->type) {
+	case API_BOOLEAN:
+		writer_bool(w, "default", api_field_default(f));
+		break;
+	case API_NAME:
+		if (f->meaning == API_LANGUAGE)
+			writer_string(w, "default", LANGUAGE_DEFAULT);
+		break;
+	case API_ENCODING:
+		writer_raw(w, "enum", "[\"utf8\",\"base64\"]");
+		writer_string(w, "default", "utf8");
+		break;
+	case API_WORD:
+		writer_array(w, "enum");
+		for (const char *const *word = api_field_words(f); *word; word++)
+			writer_string(w, NULL, *word);
+		writer_close(w);
+		writer_string(w, "default", api_field_words(f)[0]);
+		break;
+	case API_STRINGS:
+		writer_raw(w, "items", "{\"type\":\"string\"}");
+		writer_u64(w, "maxItems", INPUTS_ARGS_MAX);
+		break;
+	case API_VARIABLES:
+		writer_raw(w, "additionalProperties", "{\"type\":\"string\"}");
+		writer_raw(w, "propertyNames",
+			"{\"pattern\":\"^[A-Za-z_][A-Za-z0-9_]*$\",\"maxLength\":128}");
+		writer_u64(w, "maxProperties", INPUTS_ENV_MAX);
+		break;
+	case API_FILES:
+		put_file(w);
+		break;
+	case API_STRING:
+	case API_NUMBER:
+	case API_INTEGER:
+	default:
+		if (f->meaning == API_CODE)
+			writer_u64(w, "maxLength", s->code_bytes);
+	}
 }
 
 static void put_request_field(struct writer *w, const struct api_field *f, const struct settings *s)
@@ -89,10 +184,8 @@ static void put_request_field(struct writer *w, const struct api_field *f, const
 		writer_number(w, "maximum", r.most);
 		if (r.has_def)
 			writer_number(w, "default", r.def);
-	} else if (f->meaning == API_NETWORK) {
-		writer_bool(w, "default", false);
 	} else {
-		writer_u64(w, "maxLength", s->code_bytes);
+		put_bounds(w, f, s);
 	}
 	writer_array(w, "examples");
 	writer_raw(w, NULL, f->example);
@@ -110,12 +203,9 @@ static void put_request(struct writer *w, const char *key, const struct settings
 	for (unsigned i = 0; i < API_FIELDS; i++)
 		put_request_field(w, &api_fields[i], s);
 	writer_close(w);
-	writer_array(w, "required");
-	for (unsigned i = 0; i < API_FIELDS; i++) {
-		if (api_fields[i].required)
-			writer_string(w, NULL, api_fields[i].name);
-	}
-	writer_close(w);
+	/* The one program. */
+	writer_raw(w, "oneOf",
+		"[{\"required\":[\"code\"]},{\"required\":[\"entry_point\",\"files\"]}]");
 	writer_close(w);
 }
 
@@ -138,25 +228,21 @@ static void put_words(struct writer *w, const char *(*word)(uint32_t), uint32_t 
 
 static void put_reply_type(struct writer *w, const struct reply_field *f)
 {
-	switch (f->type) {
-	case REPLY_STRING:
-		writer_string(w, "type", "string");
-		break;
-	case REPLY_STRING_OR_NULL:
-		writer_raw(w, "type", "[\"string\",\"null\"]");
-		break;
-	case REPLY_NUMBER:
-		writer_string(w, "type", "number");
-		break;
-	case REPLY_INTEGER:
-		writer_string(w, "type", "integer");
-		break;
-	case REPLY_INTEGER_OR_NULL:
-		writer_raw(w, "type", "[\"integer\",\"null\"]");
-		break;
-	case REPLY_BOOLEAN:
-		writer_string(w, "type", "boolean");
-		break;
+	static const char *const simple[] = {
+		[REPLY_STRING] = "\"string\"",
+		[REPLY_STRING_OR_NULL] = "[\"string\",\"null\"]",
+		[REPLY_NUMBER] = "\"number\"",
+		[REPLY_INTEGER] = "\"integer\"",
+		[REPLY_INTEGER_OR_NULL] = "[\"integer\",\"null\"]",
+		[REPLY_BOOLEAN] = "\"boolean\"",
+		[REPLY_BOOLEAN_OR_NULL] = "[\"boolean\",\"null\"]",
+	};
+
+	if ((size_t)f->type < ARRAY_LEN(simple)) {
+		writer_raw(w, "type", simple[f->type]);
+		return;
+	}
+	switch ((unsigned)f->type) { /* of those that are not simple */
 	case REPLY_STRINGS:
 		writer_string(w, "type", "array");
 		writer_raw(w, "items", "{\"type\":\"string\"}");
@@ -166,6 +252,24 @@ static void put_reply_type(struct writer *w, const struct reply_field *f)
 		break;
 	case REPLY_CAUSE:
 		put_words(w, run_cause_word, CAUSE_MAX);
+		break;
+	case REPLY_BUNDLE:
+		writer_string(w, "type", "object");
+		writer_raw(w, "additionalProperties", "true");
+		break;
+	case REPLY_OBJECT_OR_NULL:
+		writer_array(w, "anyOf");
+		put_ref(w, NULL, f->example);
+		writer_raw(w, NULL, "{\"type\":\"null\"}");
+		writer_close(w);
+		break;
+	case REPLY_OBJECTS:
+		writer_string(w, "type", "array");
+		put_ref(w, "items", f->example);
+		break;
+	case REPLY_OBJECTS_OR_NULL:
+		writer_raw(w, "type", "[\"array\",\"null\"]");
+		put_ref(w, "items", f->example);
 		break;
 	case REPLY_OBJECT:
 	default:
@@ -187,7 +291,8 @@ static void put_group(struct writer *w, enum reply_group group)
 		writer_object(w, f->name);
 		put_reply_type(w, f);
 		writer_string(w, "description", f->description);
-		if (f->type != REPLY_OBJECT) {
+		if (f->type != REPLY_OBJECT && f->type != REPLY_OBJECTS &&
+			f->type != REPLY_OBJECTS_OR_NULL && f->type != REPLY_OBJECT_OR_NULL) {
 			writer_array(w, "examples");
 			writer_raw(w, NULL, f->example);
 			writer_close(w);
@@ -241,6 +346,13 @@ static void end_numbers(struct writer *w, bool run)
 		writer_string(w, NULL, "allow_network");
 		writer_string(w, NULL, "output_bytes");
 	}
+	writer_close(w);
+	writer_close(w);
+}
+
+/* A request can say nothing of a compiler's limits, and nothing of its CPU time is bounded. */
+static void end_compile(struct writer *w)
+{
 	writer_close(w);
 	writer_close(w);
 }
@@ -305,6 +417,10 @@ static void put_components(struct writer *w, const struct settings *s)
 		put_group(w, (enum reply_group)g);
 	put_numbers(w, "RunLimits", true);
 	end_numbers(w, true);
+	put_numbers(w, "RuntimeLimits", true);
+	end_numbers(w, false);
+	put_numbers(w, "CompileLimits", false);
+	end_compile(w);
 	put_limits(w);
 	put_output(w);
 	put_errors(w);
@@ -324,6 +440,12 @@ static void put_answer(struct writer *w, const struct answer *a)
 			"{\"Retry-After\":{\"description\":\"Seconds to wait.\","
 			"\"schema\":{\"type\":\"integer\"}}}");
 	writer_object(w, "content");
+	if (a->schema && !*a->schema) {
+		writer_raw(w, "*/*", "{}");
+		writer_close(w);
+		writer_close(w);
+		return;
+	}
 	writer_object(w, "application/json");
 	if (a->schema)
 		put_ref(w, "schema", a->schema);
@@ -331,6 +453,25 @@ static void put_answer(struct writer *w, const struct answer *a)
 		writer_raw(w, "schema", "{\"type\":\"object\"}");
 	writer_close(w);
 	writer_close(w);
+	writer_close(w);
+}
+
+/* The parts of the path in braces. */
+static void put_parameters(struct writer *w, const char *path)
+{
+	if (!strchr(path, '{'))
+		return;
+	writer_array(w, "parameters");
+	writer_raw(w, NULL,
+		"{\"name\":\"id\",\"in\":\"path\",\"required\":true,\"description\":\"The "
+		"answer's "
+		"`id`.\",\"schema\":{\"type\":\"string\",\"pattern\":\"^[0-9a-f]{32}$\"}}");
+	if (strstr(path, "{path}"))
+		writer_raw(w, NULL,
+			"{\"name\":\"path\",\"in\":\"path\",\"required\":true,\"description\":"
+			"\"The "
+			"file's path, escaped; its slashes may stand as they are.\","
+			"\"schema\":{\"type\":\"string\"}}");
 	writer_close(w);
 }
 
@@ -354,6 +495,7 @@ static void put_operation(struct writer *w, const struct operation *o)
 		writer_close(w);
 		writer_close(w);
 	}
+	put_parameters(w, o->path);
 	writer_object(w, "responses");
 	for (const struct answer *a = o->answers; a->status; a++)
 		put_answer(w, a);

@@ -4,6 +4,7 @@
 #include "api/reply_fields.h"
 #include "base/check.h"
 #include "base/own.h"
+#include "wire/language.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,29 @@ static void put_number(FILE *f, bool known, double value)
 		(void)fprintf(f, " - |");
 }
 
+/* What a field that is no number is when it is left out. */
+static const char *default_text(const struct api_field *f)
+{
+	switch (f->type) {
+	case API_BOOLEAN:
+		return api_field_default(f) ? "true" : "false";
+	case API_ENCODING:
+		return "utf8";
+	case API_WORD:
+		return api_field_words(f)[0];
+	case API_NAME:
+		return f->meaning == API_LANGUAGE ? LANGUAGE_DEFAULT : "-";
+	case API_STRING:
+	case API_NUMBER:
+	case API_INTEGER:
+	case API_STRINGS:
+	case API_VARIABLES:
+	case API_FILES:
+	default:
+		return "-";
+	}
+}
+
 static void put_request(FILE *f, const struct settings *s)
 {
 	(void)fprintf(
@@ -25,7 +49,7 @@ static void put_request(FILE *f, const struct settings *s)
 		const struct api_field *field = &api_fields[i];
 
 		(void)fprintf(f, "| `%s` | %s%s |", field->name, api_type_word(field->type),
-			field->required ? ", required" : "");
+			field->required ? ", required without `entry_point`" : "");
 		if (api_field_numeric(field)) {
 			struct api_range r = api_field_range(field, s);
 
@@ -33,7 +57,7 @@ static void put_request(FILE *f, const struct settings *s)
 			put_number(f, true, r.least);
 			put_number(f, r.most > 0, r.most);
 		} else {
-			(void)fprintf(f, " %s | - | - |", field->required ? "-" : "false");
+			(void)fprintf(f, " %s | - | - |", default_text(field));
 		}
 		(void)fprintf(f, " %s |\n", field->description);
 	}
@@ -48,10 +72,15 @@ static const char *type_text(enum reply_type type)
 		[REPLY_INTEGER] = "integer",
 		[REPLY_INTEGER_OR_NULL] = "integer or null",
 		[REPLY_BOOLEAN] = "boolean",
+		[REPLY_BOOLEAN_OR_NULL] = "boolean or null",
 		[REPLY_STRINGS] = "array of strings",
 		[REPLY_STATUS] = "string",
 		[REPLY_CAUSE] = "string",
 		[REPLY_OBJECT] = "object",
+		[REPLY_OBJECTS] = "array of objects",
+		[REPLY_OBJECTS_OR_NULL] = "array of objects, or null",
+		[REPLY_OBJECT_OR_NULL] = "object or null",
+		[REPLY_BUNDLE] = "object",
 	};
 
 	CHECK((size_t)type < ARRAY_LEN(texts));

@@ -1,7 +1,9 @@
 #include "api/reply.h"
 
+#include "api/denials.h"
 #include "api/fields.h"
 #include "api/writer.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "wire/layer.h"
 
@@ -55,8 +57,10 @@ static void put_ms(struct writer *w, const char *key, uint64_t us)
 	writer_thousandths(w, key, us);
 }
 
-static void put_usage(struct writer *w, const struct msg_result *res)
+static void put_usage(struct writer *w, const struct api_reply *r)
 {
+	const struct msg_result *res = r->result;
+
 	writer_object(w, "usage");
 	put_ms(w, "cpu_ms", res->cpu_us);
 	put_ms(w, "user_ms", res->user_us);
@@ -74,6 +78,7 @@ static void put_usage(struct writer *w, const struct msg_result *res)
 	writer_u64(w, "major_faults", res->major_faults);
 	put_ms(w, "setup_ms", res->setup_us);
 	put_ms(w, "teardown_ms", res->teardown_us);
+	put_ms(w, "collect_ms", r->collect_us);
 	writer_close(w);
 }
 
@@ -137,6 +142,19 @@ static void warn_dropped(struct writer *w, const char *name, const struct output
 			name, (unsigned long long)v->dropped, v->head_len, v->tail_len);
 }
 
+static void warn_files(struct writer *w, const struct api_reply *r)
+{
+	if (r->files_lost || (r->files && !r->files->complete))
+		writer_string(w, NULL,
+			"files: collecting them failed; what came before that is in files and "
+			"skipped, and there may be more");
+	else if (r->files && r->files->more > 0)
+		writer_format(w, NULL,
+			"files: %llu more were left out that skipped does not name: its names "
+			"would take over a megabyte",
+			(unsigned long long)r->files->more);
+}
+
 /* What the program ran into, beside its verdict and never in place of it. */
 static void put_warnings(struct writer *w, const struct api_reply *r, const struct output_view *out,
 	const struct output_view *err)
@@ -144,12 +162,53 @@ static void put_warnings(struct writer *w, const struct api_reply *r, const stru
 	writer_array(w, "warnings");
 	for (unsigned i = 0; r->warnings && i < r->warnings->count; i++)
 		writer_string(w, NULL, r->warnings->text[i]);
+	if (r->compile)
+		api_compile_warn(w, r->compile);
 	warn_dropped(w, "stdout", out);
 	warn_dropped(w, "stderr", err);
+	warn_files(w, r);
+	if (r->report && r->report->bad)
+		writer_format(w, NULL,
+			"what the program's interpreter told was not read to its end: %s; the "
+			"program "
+			"itself has written there",
+			r->report->bad);
 	if (r->result->pids_refused > 0)
 		writer_format(w, NULL, "pids_limit (%u) refused %llu new processes or threads",
 			r->limits->pids, (unsigned long long)r->result->pids_refused);
 	writer_close(w);
+}
+
+static void put_denials(struct writer *w, const struct api_reply *r, const struct output_view *out,
+	const struct output_view *err)
+{
+	const struct denials_of of = { r->result, r->limits, &r->hello->settings, out, err };
+	struct denials d;
+
+	denials_find(&of, &d);
+	writer_array(w, "denials");
+	for (unsigned i = 0; i < d.count; i++) {
+		writer_object(w, NULL);
+		writer_string(w, "layer", d.list[i].layer);
+		writer_string(w, "what", d.list[i].what);
+		writer_u64(w, "count", d.list[i].count);
+		writer_bool(w, "exact", d.list[i].exact);
+		writer_string(w, "evidence", d.list[i].said ? "stderr" : "counted");
+		writer_close(w);
+	}
+	writer_close(w);
+	if (d.count > 0)
+		writer_string(w, "hint", d.hint);
+	else
+		writer_null(w, "hint");
+}
+
+static void put_name(struct writer *w, const char *key, const char *name)
+{
+	if (name)
+		writer_string(w, key, name);
+	else
+		writer_null(w, key);
 }
 
 char *api_reply_json(const struct api_reply *r, size_t *ret_len)
@@ -163,12 +222,16 @@ char *api_reply_json(const struct api_reply *r, size_t *ret_len)
 	writer_object(&w, NULL);
 	put_contract(&w, r, &out, &err);
 	writer_string(&w, "id", r->id);
+	put_name(&w, "language", r->language);
+	put_name(&w, "image", r->image);
 	writer_string(&w, "cause", run_cause_word(res->cause));
 	if (number > 0)
 		writer_string(&w, "signal", api_signal_name(number, name, sizeof(name)));
 	else
 		writer_null(&w, "signal");
-	put_usage(&w, res);
+	if (r->compile)
+		api_compile_put(&w, r->compile);
+	put_usage(&w, r);
 	put_limits(&w, r);
 	writer_object(&w, "output");
 	put_stream_facts(&w, "stdout", &out);
@@ -177,6 +240,11 @@ char *api_reply_json(const struct api_reply *r, size_t *ret_len)
 	put_isolation(&w, r->hello);
 	put_ms(&w, "queue_ms", r->queue_us);
 	put_warnings(&w, r, &out, &err);
+	put_denials(&w, r, &out, &err);
+	api_report_put(r->report, &w);
+	timeline_put(r->timeline, r->submitted_ns + res->setup_us * NS_PER_US,
+		(const struct output_view[TIMELINE_STREAMS]){ out, err }, &w);
+	artifacts_put(&w, r->files, r->id);
 	writer_close(&w);
 	return writer_take(&w, ret_len);
 }

@@ -6,7 +6,11 @@
  */
 #pragma once
 
+#include "api/artifacts.h"
+#include "api/compile.h"
 #include "api/output.h"
+#include "api/report.h"
+#include "api/timeline.h"
 #include "api/warnings.h"
 #include "wire/msg.h"
 
@@ -17,10 +21,19 @@ struct api_reply {
 	const char *id;                /* of the run, printable */
 	const struct msg_hello *hello; /* the layers in force and the caps */
 	const struct msg_result *result;
-	const struct run_limits *limits;  /* as submitted */
-	struct output_capture *out, *err; /* straightened, not consumed */
-	uint64_t queue_us;                /* from the complete request to SUBMIT */
-	const struct warnings *warnings;  /* may be NULL */
+	const struct run_limits *limits;    /* as submitted */
+	const char *language;               /* its name; NULL: it was in an image */
+	const char *image;                  /* that it was in; NULL: none */
+	struct output_capture *out, *err;   /* straightened, not consumed */
+	uint64_t queue_us;                  /* from the complete request to SUBMIT */
+	const struct warnings *warnings;    /* may be NULL */
+	const struct artifacts_list *files; /* NULL: none were asked for, or there are none */
+	uint64_t collect_us;                /* from the verdict to the last of them */
+	bool files_lost;                    /* there may be files, of which nothing is known */
+	const struct api_report *report;    /* what the interpreter told; may be NULL */
+	const struct timeline *timeline;    /* of both streams; NULL: it was not asked for */
+	uint64_t submitted_ns;              /* by clock_ns(), if it was */
+	const struct api_compile *compile;  /* NULL: there was no compiler */
 };
 
 /* NULL: out of memory. */

@@ -14,8 +14,23 @@ enum reply_group {
 	REPLY_USAGE,
 	REPLY_STREAM, /* output.stdout and output.stderr */
 	REPLY_ISOLATION,
-	REPLY_HEALTH, /* the answer to GET /health */
-	REPLY_FIXED,  /* "fixed" in the answer to GET /limits */
+	REPLY_DENIAL,      /* an item of denials[] */
+	REPLY_FILE,        /* ...of files[] */
+	REPLY_SKIPPED,     /* ...of skipped[] */
+	REPLY_RESULT,      /* "result" */
+	REPLY_ERROR,       /* "error" */
+	REPLY_RELATED,     /* an item of its related[] */
+	REPLY_FRAME,       /* an item of a traceback[] */
+	REPLY_FIGURE,      /* an item of figures[] */
+	REPLY_INTERLEAVED, /* "interleaved" */
+	REPLY_CHUNK,       /* an item of its chunks[] */
+	REPLY_HEALTH,      /* the answer to GET /health */
+	REPLY_SELFTEST,    /* "selftest" in it */
+	REPLY_FIXED,       /* "fixed" in the answer to GET /limits */
+	REPLY_COMPILE,     /* "compile" in the answer to POST /execute */
+	REPLY_RUNTIMES,    /* the answer to GET /runtimes */
+	REPLY_RUNTIME,     /* an item of runtimes[] in it */
+	REPLY_PACKAGE,     /* an item of packages[] in that */
 	REPLY_GROUPS
 };
 
@@ -26,10 +41,15 @@ enum reply_type {
 	REPLY_INTEGER,
 	REPLY_INTEGER_OR_NULL,
 	REPLY_BOOLEAN,
+	REPLY_BOOLEAN_OR_NULL,
 	REPLY_STRINGS, /* an array of them */
 	REPLY_STATUS,  /* one of the words of wire/verdict.h */
 	REPLY_CAUSE,
-	REPLY_OBJECT /* another component; its name is in `example` */
+	REPLY_OBJECT, /* another component; its name is in `example` */
+	REPLY_OBJECT_OR_NULL,
+	REPLY_BUNDLE,  /* an object with any members */
+	REPLY_OBJECTS, /* an array of them */
+	REPLY_OBJECTS_OR_NULL
 };
 
 struct reply_field {

@@ -2,10 +2,13 @@
 
 #include "api/detail.h"
 #include "api/fields.h"
+#include "api/request_inputs.h"
 #include "api/scan.h"
 #include "api/text.h"
 #include "api/writer.h"
+#include "base/fault.h"
 #include "base/own.h"
+#include "wire/report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,6 +24,8 @@ struct parse {
 	const char *body;
 	size_t len;
 	const struct settings *settings;
+	const struct offers *offers;
+	const struct offer *offer; /* of the language; NULL: nothing is known of it */
 	char *patched;     /* the body with each oddity replaced by {}; NULL: there is none */
 	bool patch_failed; /* out of memory */
 	struct scan_odd odd[API_FIELDS]; /* of the fields themselves; len 0: none */
@@ -29,11 +34,13 @@ struct parse {
 	json_t *root;
 	struct writer why; /* the items of the 422 */
 	unsigned faults;
+	struct request_inputs inputs;
 };
 
 static void cleanup_parse(struct parse *p)
 {
 	free(p->patched);
+	request_inputs_done(&p->inputs);
 	json_decref(p->root);
 	writer_drop(&p->why);
 }
@@ -64,6 +71,8 @@ static void take_odd(const struct scan_odd *odd, void *ctx)
 		p->top = *odd;
 	else if (odd->what == SCAN_NOT_FINITE && p->elsewhere.len == 0)
 		p->elsewhere = *odd;
+	else if (odd->what == SCAN_BAD_UNICODE)
+		p->inputs.bad_text = true;
 }
 
 static void refuse_json(struct parse *p, size_t at, const char *error)
@@ -241,38 +250,193 @@ static void check_boolean(struct parse *p, const struct api_field *f, const json
 	}
 }
 
-static void check_field(struct parse *p, const struct api_field *f, struct api_request *r)
+static void check_artifacts(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, enum artifacts *ret)
+{
+	const char *word = json_string_value(v);
+	enum artifacts a = word && !input->raw ? artifacts_by_word(word) : ARTIFACTS_MAX;
+
+	if (a < ARTIFACTS_MAX && strlen(word) == json_string_length(v))
+		*ret = a;
+	else
+		refuse_field(
+			p, f, "literal_error", "Input should be 'none', 'list' or 'inline'", input);
+}
+
+/* Is the program there as a file? */
+static bool has_entry_point(const struct parse *p)
+{
+	return json_object_get(p->root, api_fields[API_ENTRY_POINT].name) != NULL;
+}
+
+static int check_input(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, const struct api_request *r)
+{
+	int e;
+
+	p->inputs.root = p->root;
+	p->inputs.why = &p->why;
+	p->inputs.settings = p->settings;
+	p->inputs.faults = 0;
+	e = request_inputs_check(
+		&p->inputs, f, v, input->raw ? input : NULL, r->limits.memory_bytes);
+	p->faults += p->inputs.faults;
+	return e;
+}
+
+/* From here on the limits are that language's own. */
+static void choose_language(struct parse *p, uint32_t number, struct api_request *r)
+{
+	r->language = number;
+	p->offer = number < p->offers->count ? &p->offers->of[number] : NULL;
+	p->inputs.offer = p->offer;
+	offers_limits(p->offers, number, p->settings, &r->limits);
+}
+
+static void refuse_word(
+	struct parse *p, const struct api_field *f, bool image, const struct detail_input *input)
+{
+	char names[OFFERS_NAMES_MAX], msg[OFFERS_NAMES_MAX + 64];
+	const char *what = image ? "image" : "language";
+
+	if (offers_names(p->offers, image, names, sizeof(names)) > 0)
+		(void)snprintf(
+			msg, sizeof(msg), "Value error, this server knows the %ss %s", what, names);
+	else
+		(void)snprintf(msg, sizeof(msg), "Value error, this server knows no %ss", what);
+	refuse_field(p, f, "value_error", msg, input);
+}
+
+static void check_word(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, struct api_request *r)
+{
+	bool image = f->meaning == API_IMAGE;
+	const char *word = json_string_value(v);
+	size_t len = json_string_length(v);
+	int number;
+
+	if (!word) {
+		check_string(p, f, v, input);
+		return;
+	}
+	number =
+		image ? offers_find_image(p->offers, word, len) : offers_find(p->offers, word, len);
+	if (number < 0)
+		refuse_word(p, f, image, input);
+	else if (image && json_object_get(p->root, api_fields[API_LANGUAGE].name))
+		refuse_field(p, f, "value_error",
+			"Value error, an image has its own interpreter: give language or image, "
+			"not both",
+			input);
+	else
+		choose_language(p, (uint32_t)number, r);
+}
+
+static void check_figures(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, uint32_t *ret)
+{
+	static const uint32_t flags[] = { REPORT_PNG, REPORT_SVG, REPORT_PNG | REPORT_SVG, 0 };
+	const char *const *words = api_field_words(f);
+
+	for (size_t i = 0; json_is_string(v) && words[i]; i++) {
+		if (strcmp(words[i], json_string_value(v)) == 0) {
+			*ret = flags[i];
+			return;
+		}
+	}
+	refuse_field(
+		p, f, "literal_error", "Input should be 'png', 'svg', 'both' or 'none'", input);
+}
+
+static void check_network(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, struct api_request *r)
+{
+	check_boolean(p, f, v, input, &r->allow_network);
+	if (r->allow_network)
+		refuse_field(p, f, "value_error",
+			"Value error, this server has no network gate: "
+			"leave allow_network out or set it to false",
+			input);
+}
+
+/* Of a field that is true or false: where that stands. */
+static bool *flag_of(const struct api_field *f, struct api_request *r)
+{
+	return f->meaning == API_REPORT        ? &r->report
+	       : f->meaning == API_INTERLEAVED ? &r->interleaved
+					       : &r->return_last;
+}
+
+/* Not every language has a last value that could be told. */
+static void check_reports(
+	struct parse *p, const struct api_field *f, const struct detail_input *input)
+{
+	char msg[128 + RUNTIME_NAME_MAX];
+
+	if (!p->offer || p->offer->reports)
+		return;
+	(void)snprintf(msg, sizeof(msg),
+		"Value error, a program in %s tells no last value: leave return_last out or set it "
+		"to false",
+		p->offer->name);
+	refuse_field(p, f, "value_error", msg, input);
+}
+
+/* A value of a field that request_inputs.c has nothing to do with. */
+static void check_value(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, struct api_request *r)
+{
+	switch (f->type) {
+	case API_STRING:
+		check_string(p, f, v, input);
+		break;
+	case API_NAME:
+		check_word(p, f, v, input, r);
+		break;
+	case API_NUMBER:
+	case API_INTEGER:
+		check_number(p, f, v, input, &r->limits);
+		break;
+	case API_WORD:
+		if (f->meaning == API_ARTIFACTS)
+			check_artifacts(p, f, v, input, &r->artifacts);
+		else
+			check_figures(p, f, v, input, &r->figures);
+		break;
+	case API_BOOLEAN:
+	case API_ENCODING:
+	case API_STRINGS:
+	case API_VARIABLES:
+	case API_FILES:
+	default:
+		if (f->meaning == API_NETWORK)
+			check_network(p, f, v, input, r);
+		else
+			check_boolean(p, f, v, input, flag_of(f, r));
+		if (f->meaning == API_RETURN_LAST && r->return_last)
+			check_reports(p, f, input);
+	}
+}
+
+static int check_field(struct parse *p, const struct api_field *f, struct api_request *r)
 {
 	const json_t *v = json_object_get(p->root, f->name);
 	struct detail_input input = { .json = v };
 
 	if (!v) {
 		input.json = p->root;
-		if (f->required)
+		if (f->required && !has_entry_point(p))
 			refuse_field(p, f, "missing", "Field required", &input);
-		return;
+		return 0;
 	}
 	if (p->odd[f->meaning].len > 0) {
 		input.raw = p->body + p->odd[f->meaning].at;
 		input.raw_len = p->odd[f->meaning].len;
 	}
-	switch (f->type) {
-	case API_STRING:
-		check_string(p, f, v, &input);
-		break;
-	case API_NUMBER:
-	case API_INTEGER:
-		check_number(p, f, v, &input, &r->limits);
-		break;
-	case API_BOOLEAN:
-	default:
-		check_boolean(p, f, v, &input, &r->allow_network);
-		if (r->allow_network)
-			refuse_field(p, f, "value_error",
-				"Value error, this server has no network gate: "
-				"leave allow_network out or set it to false",
-				&input);
-	}
+	if (api_field_is_input(f))
+		return check_input(p, f, v, &input, r);
+	check_value(p, f, v, &input, r);
+	return 0;
 }
 
 static void name_unknown(struct parse *p, struct warnings *w)
@@ -301,6 +465,8 @@ static void name_unknown(struct parse *p, struct warnings *w)
 
 static int take_code(const json_t *code, struct api_request *r)
 {
+	if (!code)
+		return 0; /* a file is the program */
 	r->code_len = json_string_length(code);
 	r->code = malloc(r->code_len + 1);
 	if (!r->code)
@@ -327,14 +493,18 @@ static int refuse_size(size_t len, uint64_t most, struct api_refusal *ret)
 	return ret->json ? -EINVAL : -ENOMEM;
 }
 
-int api_request_parse(const void *body, size_t len, const struct settings *s,
+int api_request_parse(const void *body, size_t len, const struct api_server *server,
 	struct api_request *ret, struct api_refusal *ret_why)
 {
+	static const struct offers nothing = { .count = 0 };
+	const struct settings *s = server->settings;
 	struct parse p CLEANUP(cleanup_parse) = { .body = body, .len = len, .settings = s };
 	const json_t *code;
 	int r;
 
-	*ret = (struct api_request){ .limits = s->def };
+	*ret = (struct api_request){ .language = 0, .report = true, .figures = REPORT_PNG };
+	p.offers = server->offers ? server->offers : &nothing;
+	choose_language(&p, 0, ret);
 	*ret_why = (struct api_refusal){ 0 };
 	if (len >= 3 && memcmp(p.body, "\xef\xbb\xbf", 3) == 0) {
 		p.body += 3; /* a byte order mark, which Python's json also steps over */
@@ -346,8 +516,10 @@ int api_request_parse(const void *body, size_t len, const struct settings *s,
 	if (r < 0)
 		return r;
 	if (p.faults == 0) {
-		for (unsigned i = 0; i < API_FIELDS; i++)
-			check_field(&p, &api_fields[i], ret);
+		for (unsigned i = 0; r == 0 && i < API_FIELDS; i++)
+			r = check_field(&p, &api_fields[i], ret);
+		if (r < 0)
+			return r;
 		if (p.elsewhere.len > 0)
 			refuse_json(&p, p.elsewhere.at, "Expecting value");
 	}
@@ -358,13 +530,48 @@ int api_request_parse(const void *body, size_t len, const struct settings *s,
 		return refuse_size(json_string_length(code), s->code_bytes, ret_why);
 	r = take_code(code, ret);
 	if (r == 0)
-		name_unknown(&p, &ret->warnings);
-	return r;
+		r = request_inputs_build(
+			&p.inputs, &ret->inputs, &ret->inputs_len, &ret->input, &ret->input_len);
+	if (r < 0) {
+		api_request_free(ret);
+		return r;
+	}
+	name_unknown(&p, &ret->warnings);
+	request_inputs_warn(&p.inputs, &ret->warnings);
+	return 0;
+}
+
+char *api_missing_json(const char *name, bool image, const char *why, size_t *ret_len)
+{
+	struct writer w CLEANUP(writer_drop) = { 0 };
+	json_t *value = json_string(name);
+	const struct detail_input input = { .json = value };
+	char msg[sizeof(((struct fault *)0)->text) + 32];
+
+	if (!value)
+		return NULL;
+	(void)snprintf(msg, sizeof(msg), "Value error, %s", why);
+	writer_object(&w, NULL);
+	writer_array(&w, "detail");
+	detail_field(&w, &api_fields[image ? API_IMAGE : API_LANGUAGE], "value_error", msg, &input);
+	writer_close(&w);
+	writer_close(&w);
+	json_decref(value);
+	return writer_take(&w, ret_len);
+}
+
+uint32_t api_request_report(const struct api_request *r)
+{
+	if (!r->report)
+		return 0;
+	return REPORT_ERROR | (r->return_last ? REPORT_LAST : 0) | r->figures;
 }
 
 void api_request_free(struct api_request *r)
 {
 	free(r->code);
+	free(r->inputs);
+	free(r->input);
 	warnings_free(&r->warnings);
 	*r = (struct api_request){ 0 };
 }

@@ -132,3 +132,64 @@ size_t base64_len(size_t len)
 {
 	return (len + 2) / 3 * 4;
 }
+
+/* What a digit stands for; -1: it is none. */
+static int digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* How many "=" have to follow that many digits. */
+static size_t pads_behind(size_t digits)
+{
+	return (4 - digits % 4) % 4;
+}
+
+bool base64_valid(const char *text, size_t len, size_t *ret)
+{
+	size_t digits = 0, pads, end;
+
+	while (digits < len && digit(text[digits]) >= 0)
+		digits++;
+	pads = pads_behind(digits);
+	*ret = digits;
+	if (pads == 3) /* a digit that is left over holds no whole byte */
+		return false;
+	for (end = digits; end < digits + pads; end++) {
+		*ret = end;
+		if (end == len || text[end] != '=')
+			return false;
+	}
+	*ret = end;
+	if (end != len)
+		return false;
+	/* The bits of the last digit that belong to no byte are 0, so that each byte string has
+	 * one text only. */
+	*ret = digits - 1;
+	if (pads > 0 && (digit(text[digits - 1]) & (pads == 1 ? 3 : 15)) != 0)
+		return false;
+	*ret = digits / 4 * 3 + (pads == 2 ? 1 : pads == 1 ? 2 : 0);
+	return true;
+}
+
+void base64_decode(const char *text, size_t len, void *ret)
+{
+	unsigned char *at = ret;
+	unsigned group = 0, bits = 0;
+
+	for (size_t i = 0; i < len && text[i] != '='; i++) {
+		group = group << 6 | (unsigned)digit(text[i]);
+		bits += 6;
+		if (bits >= 8) {
+			bits -= 8;
+			*at++ = (unsigned char)(group >> bits);
+			group &= (1u << bits) - 1;
+		}
+	}
+}

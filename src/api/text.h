@@ -30,3 +30,10 @@ size_t utf8_cut_start(const void *bytes, size_t len);
 
 /* Characters of base64, with padding, for `len` bytes. */
 size_t base64_len(size_t len);
+
+/* Is it standard base64 (RFC 4648, 4), padded, without line breaks? *ret is then how many bytes
+ * base64_decode() makes of it; otherwise where it stops being that, `len` if it ends too early. */
+bool base64_valid(const char *text, size_t len, size_t *ret) __attribute__((nonnull));
+
+/* The bytes of a text that base64_valid() has found right. */
+void base64_decode(const char *text, size_t len, void *ret) __attribute__((nonnull));

@@ -322,6 +322,12 @@ static int put_dumped(const char *bytes, size_t len, void *ctx)
 	return w->failed ? -1 : 0;
 }
 
+void writer_json_text(struct writer *w, const char *key, const char *text, size_t len)
+{
+	lead_in(w, key);
+	put(w, text, len);
+}
+
 void writer_json(struct writer *w, const char *key, const json_t *value)
 {
 	lead_in(w, key);

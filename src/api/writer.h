@@ -65,6 +65,10 @@ void writer_text_end(struct writer *w) __attribute__((nonnull));
 void writer_base64(struct writer *w, const char *key, const void *head, size_t head_len,
 	const void *tail, size_t tail_len) __attribute__((nonnull(1)));
 
+/* A value as the text that jansson has parsed. */
+void writer_json_text(struct writer *w, const char *key, const char *text, size_t len)
+	__attribute__((nonnull(1, 3)));
+
 /* A value that jansson holds. */
 void writer_json(struct writer *w, const char *key, const json_t *value) __attribute__((nonnull));
 
