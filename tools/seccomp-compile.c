@@ -1,19 +1,24 @@
 /* Compiles system-call policies (policy/NAME.seccomp) into constant BPF programs.
  *
  *   seccomp-compile OUTPUT.h POLICY...
+ *   seccomp-compile --names OUTPUT.h POLICY   the numbers and names of what it denies
  *
  * A policy is lines of
  *
  *   default ACTION                         # reason
  *   ACTION CALL... [if TERM [and TERM]...] # reason
  *
- *   ACTION   allow | kill | fake (do nothing, answer 0) | errno NAME
+ *   ACTION   allow | kill | fake (do nothing, answer 0) | errno NAME | deny NAME
  *   CALL     a name, or NAME@NUMBER for one that libseccomp may not know yet
  *   TERM     (argN | lowN) [& MASK] (== V | != V | in V...)
  *
  * lowN is the low half of argument N: right where the kernel takes an int, because it
  * ignores the other half and a comparison of 64 bits could be dodged by garbage there.
  * For each call the first line that fits decides; the last one must be unconditional.
+ *
+ * "deny" is "errno" for what is worth telling of. A policy that has such lines becomes two
+ * programs: NAME answers them with the errno, and NAME_told has a listener told of them, with
+ * the errno in the action's data, which the kernel passes over and the listener looks up.
  *
  * Names come from libseccomp, the code generation does not: libseccomp knows neither an
  * order of rules nor "otherwise" for one call, which half of these policies are made of
@@ -46,7 +51,8 @@ enum {
 	TOKENS_MAX = 128,
 	NUMBERS_UNIFIED = 424, /* from here on a call has the same number everywhere */
 	X32_BIT = 0x40000000,
-	REASON_MIN = 4
+	REASON_MIN = 4,
+	RETURN_NEAR = 200 /* well below what a conditional jump spans */
 };
 
 struct term {
@@ -91,6 +97,7 @@ struct interval {
 };
 
 struct program {
+	bool told; /* a listener is told of what is denied */
 	unsigned count;
 	struct sock_filter reversed[BPF_MAXINSNS];
 };
@@ -162,6 +169,7 @@ static uint64_t parse_value(const struct policy *p, const char *s)
 static uint32_t parse_action(const struct policy *p, struct tokens *t)
 {
 	const char *word = take(p, t);
+	uint32_t action;
 	uint64_t v;
 
 	if (strcmp(word, "allow") == 0)
@@ -170,12 +178,18 @@ static uint32_t parse_action(const struct policy *p, struct tokens *t)
 		return SECCOMP_RET_KILL_PROCESS;
 	if (strcmp(word, "fake") == 0)
 		return SECCOMP_RET_ERRNO;
-	if (strcmp(word, "errno") != 0)
+	if (strcmp(word, "errno") != 0 && strcmp(word, "deny") != 0)
 		bad(p, "%s is no action", word);
+	action = strcmp(word, "deny") == 0 ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO;
 	word = take(p, t);
 	if (!find_constant(errno_names, sizeof(errno_names) / sizeof(errno_names[0]), word, &v))
 		bad(p, "%s is no known errno", word);
-	return SECCOMP_RET_ERRNO | (uint32_t)v;
+	return action | (uint32_t)v;
+}
+
+static bool is_told(uint32_t action)
+{
+	return (action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF;
 }
 
 /* argN or lowN, and the mask behind it. */
@@ -202,6 +216,8 @@ static void add_value(const struct policy *p, struct tokens *t, struct term *ter
 		bad(p, "too many values");
 	if (value & ~term->mask)
 		bad(p, "%s can never be seen through the mask", word);
+	if (term->value_count > 0 && value >> 32 != term->values[0] >> 32)
+		bad(p, "%s: values of one list have the same upper half", word);
 	term->values[term->value_count++] = value;
 }
 
@@ -334,6 +350,8 @@ static void parse_line(struct policy *p, char *text)
 		if (p->has_default)
 			bad(p, "a second default");
 		p->default_action = parse_action(p, &t);
+		if (is_told(p->default_action))
+			bad(p, "what is not named cannot be told of");
 		p->has_default = true;
 		if (t.next != t.count)
 			bad(p, "%s is not understood", peek(&t));
@@ -382,8 +400,18 @@ static unsigned emit(struct program *g, unsigned code, uint32_t k, unsigned jt, 
 	return g->count;
 }
 
+/* The kernel translates the whole program for each process that installs it: one that is there
+ * already and near enough is used again. */
 static unsigned emit_return(struct program *g, uint32_t action)
 {
+	if (is_told(action) && !g->told)
+		action = SECCOMP_RET_ERRNO | (action & SECCOMP_RET_DATA);
+	for (unsigned i = g->count; i > 0 && g->count - i < RETURN_NEAR; i--) {
+		const struct sock_filter *f = &g->reversed[i - 1];
+
+		if (f->code == (BPF_RET | BPF_K) && f->k == action)
+			return i;
+	}
 	return emit(g, BPF_RET | BPF_K, action, 0, 0);
 }
 
@@ -407,18 +435,19 @@ static unsigned emit_test(struct program *g, unsigned op, uint32_t k, unsigned y
 	return emit(g, BPF_JMP | op | BPF_K, k, g->count - yes, g->count - no);
 }
 
-/* Compare one half of an argument with one half of a value. */
-static unsigned emit_half(struct program *g, const struct term *t, bool high, uint64_t value,
+/* Is that half of the argument, as far as the mask shows it, one of `count` values? */
+static unsigned emit_half(struct program *g, const struct term *t, bool high, unsigned count,
 	unsigned yes, unsigned no)
 {
-	unsigned shift = high ? 32 : 0;
+	unsigned shift = high ? 32 : 0, next = no;
 	uint32_t mask = (uint32_t)(t->mask >> shift);
 	size_t at = offsetof(struct seccomp_data, args) + t->arg * sizeof(uint64_t);
 
 	if (mask == 0)
 		return yes; /* values have no bits outside the mask */
 
-	(void)emit_test(g, BPF_JEQ, (uint32_t)(value >> shift), yes, no);
+	for (unsigned i = count; i-- > 0;)
+		next = emit_test(g, BPF_JEQ, (uint32_t)(t->values[i] >> shift), yes, next);
 	if (mask != UINT32_MAX)
 		(void)emit(g, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
 	return emit_load(g, at + (high ? sizeof(uint32_t) : 0));
@@ -426,16 +455,10 @@ static unsigned emit_half(struct program *g, const struct term *t, bool high, ui
 
 static unsigned emit_term(struct program *g, const struct term *t, unsigned yes, unsigned no)
 {
-	unsigned hit = t->negate ? no : yes, next = t->negate ? yes : no;
+	unsigned hit = t->negate ? no : yes, miss = t->negate ? yes : no;
+	unsigned low = emit_half(g, t, false, t->value_count, hit, miss);
 
-	if (t->mask == 0)
-		return hit;
-	for (unsigned i = t->value_count; i-- > 0;) {
-		unsigned low = emit_half(g, t, false, t->values[i], hit, next);
-
-		next = emit_half(g, t, true, t->values[i], low, next);
-	}
-	return next;
+	return emit_half(g, t, true, 1, low, miss); /* they have the same upper half */
 }
 
 static unsigned emit_call(struct program *g, const struct call *c)
@@ -513,12 +536,14 @@ static unsigned make_intervals(const struct policy *p, struct interval *iv)
 static void generate(struct policy *p, struct program *g)
 {
 	static struct interval iv[2 * CALLS_MAX + 4];
-	unsigned kill, body;
+	unsigned kill, tree, body;
 
 	qsort(p->calls, p->call_count, sizeof(p->calls[0]), by_number);
 	g->count = 0;
 	kill = emit_return(g, SECCOMP_RET_KILL_PROCESS);
-	(void)emit_tree(g, iv, make_intervals(p, iv));
+	tree = emit_tree(g, iv, make_intervals(p, iv));
+	if (tree != g->count) /* what is loaded goes on to the instruction behind */
+		(void)emit(g, BPF_JMP | BPF_JA, g->count - tree, 0, 0);
 	body = emit_load(g, offsetof(struct seccomp_data, nr));
 	(void)emit_test(g, BPF_JEQ, seccomp_arch_native(), body, kill);
 	(void)emit_load(g, offsetof(struct seccomp_data, arch));
@@ -529,8 +554,8 @@ static void print_program(FILE *out, const struct policy *p, const struct progra
 	const char *base = strrchr(p->path, '/');
 
 	base = base ? base + 1 : p->path;
-	(void)fprintf(out, "\nstatic const struct sock_filter seccomp_%.*s[%u] = {\n",
-		(int)strcspn(base, "."), base, g->count);
+	(void)fprintf(out, "\nstatic const struct sock_filter seccomp_%.*s%s[%u] = {\n",
+		(int)strcspn(base, "."), base, g->told ? "_told" : "", g->count);
 	for (unsigned i = g->count; i-- > 0;) {
 		const struct sock_filter *f = &g->reversed[i];
 
@@ -540,13 +565,55 @@ static void print_program(FILE *out, const struct policy *p, const struct progra
 	(void)fputs("};\n", out);
 }
 
-int main(int argc, char **argv)
+static bool tells_of(const struct call *c)
+{
+	for (unsigned i = 0; i < c->rule_count; i++) {
+		if (is_told(c->rules[i].action))
+			return true;
+	}
+	return false;
+}
+
+static void print_programs(FILE *out, struct policy *p)
 {
 	static struct program program;
+	bool told = false;
+
+	for (unsigned i = 0; i < p->call_count; i++)
+		told |= tells_of(&p->calls[i]);
+	for (unsigned i = 0; i <= told; i++) {
+		program.told = i == 1;
+		generate(p, &program);
+		print_program(out, p, &program);
+	}
+}
+
+/* For those who have no business with filters, and get numbers. */
+static void print_names(FILE *out, struct policy *p)
+{
+	qsort(p->calls, p->call_count, sizeof(p->calls[0]), by_number);
+	(void)fputs("\n#include <stdint.h>\n\nstatic const struct {\n\tuint32_t number;\n"
+		    "\tconst char *name;\n} denied_calls[] = {\n",
+		out);
+	for (unsigned i = 0; i < p->call_count; i++) {
+		const struct call *c = &p->calls[i];
+
+		if (tells_of(c))
+			(void)fprintf(out, "\t{ %u, \"%.*s\" },\n", c->nr,
+				(int)strcspn(c->name, "@"), c->name);
+	}
+	(void)fputs("};\n", out);
+}
+
+int main(int argc, char **argv)
+{
+	bool names = argc == 4 && strcmp(argv[1], "--names") == 0;
 	FILE *out;
 
+	argv += names;
+	argc -= names;
 	if (argc < 3) {
-		(void)fputs("usage: seccomp-compile OUTPUT.h POLICY...\n", stderr);
+		(void)fputs("usage: seccomp-compile [--names] OUTPUT.h POLICY...\n", stderr);
 		return EXIT_FAILURE;
 	}
 	out = fopen(argv[1], "we");
@@ -555,9 +622,8 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 
-	(void)fputs("/* Made by tools/seccomp-compile from policy/. */\n#pragma once\n\n"
-		    "#include <linux/filter.h>\n",
-		out);
+	(void)fprintf(out, "/* Made by tools/seccomp-compile from policy/. */\n#pragma once\n%s",
+		names ? "" : "\n#include <linux/filter.h>\n");
 	for (int i = 2; i < argc; i++) {
 		struct policy p = { .path = argv[i] };
 
@@ -565,8 +631,10 @@ int main(int argc, char **argv)
 		if (!p.calls)
 			bad(&p, "out of memory");
 		read_policy(&p);
-		generate(&p, &program);
-		print_program(out, &p, &program);
+		if (names)
+			print_names(out, &p);
+		else
+			print_programs(out, &p);
 		free(p.calls);
 	}
 	if (fclose(out) != 0) {
