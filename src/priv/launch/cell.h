@@ -10,7 +10,7 @@
  * business beyond START: it is whatever the runtime's argv names.
  *
  *   runs in    the supervisor and the probe
- *   owns       the leaf, the two processes, their channels, until cell_reap() says gone
+ *   owns       the leaf, the two processes, their channels, until cell_remove() says gone
  *   threads    none
  *   blocks     never, but for the kernel's own work in clone3() and mount
  *   trusts     nothing that comes back over the channels
@@ -21,6 +21,8 @@
 #include "kernel/netstate.h"
 #include "kernel/process.h"
 #include "kernel/taskstats.h"
+#include "priv/launch/refusals.h"
+#include "priv/launch/scratch.h"
 #include "priv/launch/view.h"
 #include "wire/msg.h"
 
@@ -56,8 +58,9 @@ typedef int cell_fork_fn(void *ctx, struct cell *c, int channel_fd);
 /* What every cell of this supervisor is made from. */
 struct cell_factory {
 	struct cgroup_tree *tree;
-	struct cgroup *inits;   /* the leaf in which all inits live */
-	struct cgroup *zygotes; /* ...and all zygotes; NULL: none are started */
+	struct cgroup *inits;      /* the leaf in which all inits live */
+	struct cgroup *zygotes;    /* ...and all zygotes; NULL: none are started */
+	struct cgroup *collectors; /* ...and all collectors */
 	const struct view *view;
 	const struct runtime *runtime;
 	int box_image_fd;
@@ -80,14 +83,12 @@ struct cell {
 	struct cgroup leaf; /* main and its descendants; init is not in it */
 	struct process init, main;
 	int init_channel, main_channel;
-	struct cell_scratch {
-		int fd;    /* to fit it to a request, and to look at it; -1: to be made */
-		bool sent; /* main has attached it, or one before did */
-		struct view_mark made;
-	} scratch[VIEW_SCRATCH]; /* the writable mounts */
-	bool warm;               /* main was, or is being, forked from a zygote */
-	uint64_t generation;     /* of that zygote */
-	bool rehearsed;          /* and it prepares in full */
+	struct scratch scratch; /* the writable mounts */
+	int build_fd;           /* a mount for BUILD_PATH, taken, until main has it; -1: none */
+	bool builds;            /* which main may write to */
+	bool warm;              /* main was, or is being, forked from a zygote */
+	uint64_t generation;    /* of that zygote */
+	bool rehearsed;         /* and it prepares in full */
 	uint64_t created_ns, killed_ns;
 	struct cgroup_usage base; /* when it became READY: not the program's */
 	uint64_t base_memory, base_minor_faults, base_major_faults;
@@ -100,8 +101,9 @@ struct cell {
 	int main_status;
 	struct rusage main_usage;
 	uint64_t main_died_ns;
-	struct fault fault;      /* why it broke, code 0 while it did not */
-	struct netstate network; /* as it was made */
+	struct fault fault;       /* why it broke, code 0 while it did not */
+	struct netstate network;  /* as it was made */
+	struct refusals refusals; /* main's; to be watched and heard from ENTERING on */
 };
 
 /* Begin to make a cell in `slot`: first its cage. On failure it is DYING, and has to be
@@ -122,8 +124,10 @@ bool cell_vacate(struct cell *c, const struct cell_factory *factory) __attribute
 bool cell_is_ruin(const struct cell *c) __attribute__((nonnull));
 
 /* A channel of the cell is readable. 0, or a negative errno when the cell broke (then
- * c->fault says why): the caller should kill it. */
+ * c->fault says why): the caller should kill it. 1: the program has begun, and nothing more
+ * will come of main's channel, which the caller closes, when nobody waits for it any more. */
 int cell_hear(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
+void cell_hush(struct cell *c) __attribute__((nonnull));
 
 /* Is it still the zygote's turn to make main? */
 bool cell_awaits_fork(const struct cell *c) __attribute__((nonnull));
@@ -134,11 +138,11 @@ int cell_forked(struct cell *c, const struct cell_factory *factory, pid_t pid, i
 	__attribute__((nonnull));
 int cell_unforked(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
 
-/* Put the run's limits in force and release the program. `fds`: code, stdin, stdout,
- * stderr (borrowed); the pipes are given to the program's user. Only in READY.
- * -ENOMEM: the limit is below what the cell itself uses. */
-int cell_start(struct cell *c, const struct cell_factory *factory, const struct run_limits *limits,
-	uint64_t code_bytes, const int *fds, struct fault *f) __attribute__((nonnull));
+/* Put the run's limits in force and release the program that `order` is about. `fds`: code and
+ * inputs, stdin, stdout, stderr (borrowed); the pipes are given to the program's user. Only in
+ * READY. -EDQUOT: the limit is below what the cell itself uses. */
+int cell_start(struct cell *c, const struct cell_factory *factory, const struct msg_submit *order,
+	const int *fds, struct fault *f) __attribute__((nonnull));
 
 /* End the process that is parked in a READY cell, and spare the cage. */
 void cell_evict(struct cell *c) __attribute__((nonnull));
@@ -152,8 +156,7 @@ bool cell_reap_main(struct cell *c) __attribute__((nonnull));
 /* The kernel says that main has come to its end; the record must have been sent while main
  * existed. True when that is the end of the whole program: then it counts as such from now
  * on, before main can be reaped. Only in BUSY. */
-bool cell_end_main(struct cell *c, const struct cell_factory *factory,
-	const struct taskstats_exit *end) __attribute__((nonnull));
+bool cell_end_main(struct cell *c, const struct taskstats_exit *end) __attribute__((nonnull));
 
 /* True when no process of the program is left: main reaped, its leaf empty. */
 bool cell_is_empty(struct cell *c) __attribute__((nonnull));
@@ -165,6 +168,14 @@ uint64_t cell_cpu_us(const struct cell *c, const struct cell_factory *factory)
 /* What the program used: the leaf's counters less what was there before it began. */
 void cell_usage(const struct cell *c, const struct cell_factory *factory, struct cgroup_usage *ret)
 	__attribute__((nonnull));
+
+/* What it has run into, as far as that has to be looked for: routes that were not there,
+ * directories that are full. Some 25 us of CPU. */
+void cell_denied(const struct cell *c, struct denied *ret) __attribute__((nonnull));
+
+/* Is there anything in its workspace that the run, begun by `order`, may want to be collected? */
+bool cell_has_files(const struct cell *c, const struct cell_factory *factory,
+	const struct msg_submit *order) __attribute__((nonnull));
 
 /* End init and remove what is left of an empty cell in DYING. True when it is GONE; false:
  * init is not reaped yet or the kernel still holds the leaf, call again later. */

@@ -1,6 +1,6 @@
 /* The template's layout, below VIEW_DIR:
  *
- *   root/    "/" of a cell: links, mount points, etc/
+ *   root/    "/" of a cell: links, mount points, etc/; root.N/: of other runtimes
  *   dev/     its device nodes
  *   empty/   the second layer that a read-only overlay needs
  *   anchor/  where a cell's init puts its root before it pivots
@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "kernel/mount.h"
 #include "kernel/sys.h"
+#include "priv/launch/build.h"
 #include "priv/launch/view_etc.h"
 
 #include <errno.h>
@@ -19,12 +20,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define TEMPLATE_BYTES  (UINT64_C(16) << 20)
-#define TEMPLATE_INODES UINT64_C(4096)
+/* A root takes some 400 inodes, most of them links of /etc/alternatives, and 300 KiB; there is one for
+ * each language that was asked for. */
+#define TEMPLATE_BYTES  (UINT64_C(64) << 20)
+#define TEMPLATE_INODES UINT64_C(65536)
 
 int view_make_dirs(int dir_fd, const char *path, struct fault *f)
 {
@@ -113,20 +115,31 @@ static int make_usr_links(int root_fd, struct fault *f)
 	return 0;
 }
 
+#define ROOT_NAME_MAX 16
+
+static const char *root_name(const struct view *v, char name[static ROOT_NAME_MAX])
+{
+	(void)snprintf(name, ROOT_NAME_MAX, v->number ? "root.%u" : "root", v->number);
+	return name;
+}
+
 static int make_root(const struct view *v, int dir_fd, struct fault *f)
 {
 	static const char *const places[] = { "dev", "proc", "etc", "tmp", "workspace", "usr",
 		"var", "run", "home", "opt", "srv", "mnt" };
 	cleanup_fd int root = -1;
-	int r = view_make_dirs(dir_fd, "root", f);
+	char name[ROOT_NAME_MAX];
+	int r = view_make_dirs(dir_fd, root_name(v, name), f);
 
 	if (r < 0)
 		return r;
-	root = sys.openat(dir_fd, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	root = sys.openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root < 0)
-		return fault_set(f, root, "open root");
+		return fault_set(f, root, "open %s", name);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(places); i++)
 		r = view_make_dirs(root, places[i], f);
+	if (r == 0 && v->builds)
+		r = view_make_dirs(root, &BUILD_PATH[1], f);
 	if (r == 0)
 		r = make_usr_links(root, f);
 	for (unsigned i = 0; r == 0 && i < v->count; i++)
@@ -148,7 +161,8 @@ static int choose_pieces(struct view *v, const struct runtime *rt, struct fault 
 
 		if (r == 0 && !S_ISDIR(st.st_mode))
 			r = -ENOTDIR;
-		if (r < 0 && optional)
+		/* Another reason than that it is not there would make a root that lacks it. */
+		if (optional && (r == -ENOENT || r == -ENOTDIR))
 			continue;
 		if (r < 0)
 			return fault_set(f, r, "runtime %s: %s", rt->name, path);
@@ -199,6 +213,26 @@ int view_open(struct view *ret, const struct runtime *rt, struct fault *f)
 	return r < 0 ? fault_wrap(f, "root view") : 0;
 }
 
+int view_open_other(
+	struct view *ret, const struct runtime *rt, unsigned number, bool builds, struct fault *f)
+{
+	cleanup_fd int dir = sys.openat(AT_FDCWD, VIEW_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	mode_t mask;
+	int r;
+
+	CHECK(number > 0);
+	*ret = (struct view){ .number = number, .builds = builds };
+	if (dir < 0)
+		return fault_set(f, dir, "root view: open " VIEW_DIR);
+	r = choose_pieces(ret, rt, f);
+	if (r < 0)
+		return fault_wrap(f, "root view");
+	mask = umask(0);
+	r = make_root(ret, dir, f);
+	(void)umask(mask);
+	return r < 0 ? fault_wrap(f, "root view") : 0;
+}
+
 /* Collects the mounts of one cell; whatever is in it when it goes out of scope is closed. */
 struct collector {
 	struct view_mount *list;
@@ -220,19 +254,38 @@ static int collect(struct collector *c, const char *path, int fd)
 	return 0;
 }
 
+static int add_overlay_of(struct collector *c, const char *upper, const char *lower,
+	const char *path, unsigned flags, struct fault *f)
+{
+	int fd, r = mount_overlay(upper, lower, flags, &fd, f);
+
+	return r < 0 ? r : collect(c, path, fd);
+}
+
 static int add_overlay(
 	struct collector *c, const char *lower, const char *path, unsigned flags, struct fault *f)
 {
-	int fd, r = mount_overlay(lower, VIEW_DIR "/empty", flags, &fd, f);
+	return add_overlay_of(c, lower, VIEW_DIR "/empty", path, flags, f);
+}
 
-	return r < 0 ? r : collect(c, path, fd);
+static int add_root(struct collector *c, const struct view *v, struct fault *f)
+{
+	char top[sizeof(v->image) + 8], root[sizeof(v->image) + 8], name[ROOT_NAME_MAX];
+
+	if (!v->image[0]) {
+		(void)snprintf(root, sizeof(root), VIEW_DIR "/%s", root_name(v, name));
+		return add_overlay(c, root, "", MOUNT_NODEV | MOUNT_NOEXEC, f);
+	}
+	(void)snprintf(top, sizeof(top), "%s/top", v->image);
+	(void)snprintf(root, sizeof(root), "%s/root", v->image);
+	return add_overlay_of(c, top, root, "", MOUNT_NODEV, f);
 }
 
 int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,
 	struct fault *f)
 {
 	CLEANUP(collector_drop) struct collector c = { .list = ret, .room = room };
-	int r = add_overlay(&c, VIEW_DIR "/root", "", MOUNT_NODEV | MOUNT_NOEXEC, f);
+	int r = add_root(&c, v, f);
 
 	/* The device nodes are the one place without nodev, and nothing is executed there. */
 	if (r == 0)
@@ -246,8 +299,11 @@ int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, uns
 	return 0;
 }
 
-const char *const view_scratch_paths[VIEW_SCRATCH] = { "/dev/shm", "/tmp", "/workspace" };
-#define WORKSPACE 2
+const char *const view_scratch_paths[VIEW_SCRATCH] = {
+#define X(name, path) path,
+	SCRATCHES(X)
+#undef X
+};
 
 /* A second before it was made: what a program does there has another time, however soon. */
 static int set_back(int mount_fd, struct fault *f)
@@ -268,48 +324,15 @@ int view_scratch(const struct view_scratch *s, unsigned which, int *ret_fd, stru
 	const struct mount_tmpfs own = { s->bytes, s->inodes, 0700, s->uid };
 	const struct mount_tmpfs open = { s->bytes, s->inodes, 01777, s->root_uid };
 	cleanup_fd int fd = -1;
-	int r = mount_tmpfs(which == WORKSPACE ? &own : &open, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
+	int r = mount_tmpfs(
+		which == VIEW_WORKSPACE ? &own : &open, MOUNT_NODEV | MOUNT_NOEXEC, &fd, f);
 
-	if (r == 0 && which != WORKSPACE)
+	if (r == 0 && which != VIEW_WORKSPACE)
 		r = set_back(fd, f);
 	if (r < 0)
 		return fault_wrap(f, "%s", view_scratch_paths[which]);
 	*ret_fd = take_fd(&fd);
 	return 0;
-}
-
-int view_mark(int mount_fd, struct view_mark *ret)
-{
-	struct statfs room;
-	int r = sys.fstat(mount_fd, &ret->dir);
-
-	if (r == 0)
-		r = sys.fstatfs(mount_fd, &room);
-	if (r < 0)
-		return r;
-	ret->blocks = room.f_blocks;
-	ret->blocks_free = room.f_bfree;
-	ret->files = room.f_files;
-	ret->files_free = room.f_ffree;
-	return 0;
-}
-
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-bool view_is_untouched(int mount_fd, const struct view_mark *made)
-{
-	struct view_mark now;
-	const struct stat *a = &made->dir, *b = &now.dir;
-
-	return view_mark(mount_fd, &now) == 0 && a->st_mode == b->st_mode &&
-	       a->st_uid == b->st_uid && a->st_gid == b->st_gid && a->st_nlink == b->st_nlink &&
-	       a->st_size == b->st_size && same_time(&a->st_atim, &b->st_atim) &&
-	       same_time(&a->st_mtim, &b->st_mtim) && same_time(&a->st_ctim, &b->st_ctim) &&
-	       made->blocks == now.blocks && made->blocks_free == now.blocks_free &&
-	       made->files == now.files && made->files_free == now.files_free;
 }
 
 void view_mounts_close(struct view_mount *mounts, unsigned count)

@@ -14,10 +14,10 @@
 #pragma once
 
 #include "wire/cell.h"
+#include "wire/denied.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 struct fault;
 
@@ -26,6 +26,9 @@ struct fault;
 struct view {
 	char pieces[VIEW_PIECES_MAX][CELL_PATH_MAX]; /* host directories, absolute */
 	unsigned count;
+	bool builds;
+	unsigned number; /* 0: the first, with which the template is made */
+	char image[48];  /* what its root is made of, view_open_image(); "": the pieces */
 };
 
 /* One mount of a cell: detached, to be attached at `path` below the cell's root. */
@@ -37,6 +40,16 @@ struct view_mount {
 /* Build the template for `rt`. A root of the runtime that does not exist is a fault,
  * unless its name begins with '?'. */
 int view_open(struct view *ret, const struct runtime *rt, struct fault *f) __attribute__((nonnull));
+
+/* Mount the squashfs in `file_fd` as a root of its own, number `number` of the template, which
+ * view_open() has made. */
+int view_open_image(struct view *ret, int file_fd, unsigned number, struct fault *f)
+	__attribute__((nonnull));
+
+/* Add another runtime's root to the template, as number `number`, over 0, which none has had. `builds`: with a
+ * place for BUILD_PATH. */
+int view_open_other(struct view *ret, const struct runtime *rt, unsigned number, bool builds,
+	struct fault *f) __attribute__((nonnull));
 
 struct view_scratch {
 	uint64_t bytes, inodes; /* of each writable tmpfs */
@@ -51,27 +64,14 @@ int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, uns
 
 /* The writable ones of one run, in the order in which they are attached: /dev/shm and /tmp,
  * which are root's and everybody's to write to, and /workspace, which is the program's. */
-#define VIEW_SCRATCH 3
+#define VIEW_SCRATCH   SCRATCH_MAX
+#define VIEW_WORKSPACE SCRATCH_WORKSPACE                   /* the last of them */
 extern const char *const view_scratch_paths[VIEW_SCRATCH]; /* absolute */
 
-/* Make number `which` of them, detached. */
+/* Make number `which` of them, detached. The directories that are root's have times in the
+ * past: whoever does something there gives them others, however soon. */
 int view_scratch(const struct view_scratch *s, unsigned which, int *ret_fd, struct fault *f)
 	__attribute__((nonnull));
-
-/* What a writable mount is like as long as nothing was done in it: its directory and its
- * room. */
-struct view_mark {
-	struct stat dir;
-	uint64_t blocks, blocks_free, files, files_free;
-};
-
-/* 0 or a negative errno. */
-int view_mark(int mount_fd, struct view_mark *ret) __attribute__((nonnull));
-
-/* Is it still like that? Whoever makes or removes a name in /tmp or /dev/shm, or reads the
- * directory, changes its times, which are in the past, and cannot put them back. /workspace
- * has held the program. */
-bool view_is_untouched(int mount_fd, const struct view_mark *made) __attribute__((nonnull));
 
 void view_mounts_close(struct view_mount *mounts, unsigned count) __attribute__((nonnull));
 

@@ -30,6 +30,10 @@ static const struct {
 			       "services: files\nprotocols: files\n" },
 	{ "etc/resolv.conf", "" },
 	{ "etc/timezone", "Etc/UTC\n" },
+	/* fontconfig complains on stderr without one. Its cache is not for the workspace. */
+	{ "etc/fonts/fonts.conf", "<?xml version=\"1.0\"?>\n<!DOCTYPE fontconfig SYSTEM "
+				  "\"urn:fontconfig:fonts.dtd\">\n<fontconfig><dir>/usr/share/fonts"
+				  "</dir><cachedir>/tmp/fontconfig</cachedir></fontconfig>\n" },
 };
 
 /* Copied when the host has them: public data that libraries look for. */
@@ -47,24 +51,26 @@ static const char *const copied[] = {
 	"etc/bash.bashrc",
 };
 
-static int write_file(int root_fd, const char *path, const char *text, struct fault *f)
-{
-	cleanup_fd int fd =
-		sys.openat(root_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	int r;
-
-	if (fd < 0)
-		return fault_set(f, fd, "create %s", path);
-	r = io_write_all(fd, text, strlen(text));
-	return r < 0 ? fault_set(f, r, "write %s", path) : 0;
-}
-
 static int make_parent(int root_fd, const char *path, struct fault *f)
 {
 	char parent[128];
 
 	(void)snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(path, '/') - path), path);
 	return view_make_dirs(root_fd, parent, f);
+}
+
+static int write_file(int root_fd, const char *path, const char *text, struct fault *f)
+{
+	cleanup_fd int fd = -1;
+	int r = make_parent(root_fd, path, f);
+
+	if (r < 0)
+		return r;
+	fd = sys.openat(root_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return fault_set(f, fd, "create %s", path);
+	r = io_write_all(fd, text, strlen(text));
+	return r < 0 ? fault_set(f, r, "write %s", path) : 0;
 }
 
 /* Copy the host's file of the same path; one that is not there is no fault. */
@@ -131,20 +137,25 @@ static int copy_alternatives(int root_fd, struct fault *f)
 	return 0;
 }
 
-int view_make_etc(int root_fd, struct fault *f)
+int view_make_own_etc(int root_fd, struct fault *f)
 {
 	int r = view_make_dirs(root_fd, "etc", f);
 
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(generated); i++)
 		r = write_file(root_fd, generated[i].path, generated[i].text, f);
-	for (size_t i = 0; r == 0 && i < ARRAY_LEN(copied); i++)
-		r = copy_file(root_fd, copied[i], f);
-	if (r == 0)
-		r = copy_alternatives(root_fd, f);
 	if (r == 0) {
 		r = sys.symlinkat("/usr/share/zoneinfo/Etc/UTC", root_fd, "etc/localtime");
 		if (r < 0)
 			(void)fault_set(f, r, "link etc/localtime");
 	}
 	return r;
+}
+
+int view_make_etc(int root_fd, struct fault *f)
+{
+	int r = view_make_own_etc(root_fd, f);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(copied); i++)
+		r = copy_file(root_fd, copied[i], f);
+	return r == 0 ? copy_alternatives(root_fd, f) : r;
 }

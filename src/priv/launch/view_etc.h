@@ -7,8 +7,11 @@
 
 struct fault;
 
-/* Fill "etc" below the template's root. */
+/* Fill "etc" below the template's root, with the host's public files. */
 int view_make_etc(int root_fd, struct fault *f) __attribute__((nonnull));
+
+/* The same without anything of the host's: for a root that has files of its own. */
+int view_make_own_etc(int root_fd, struct fault *f) __attribute__((nonnull));
 
 /* mkdir -p below dir_fd, mode 0755. */
 int view_make_dirs(int dir_fd, const char *path, struct fault *f) __attribute__((nonnull));

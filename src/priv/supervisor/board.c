@@ -29,25 +29,30 @@
 #define BUILD_FAILURES_MAX 2 /* one can be bad luck */
 #define CPU_SAMPLE_NS      (50 * NS_PER_MS)
 #define SEND_RETRY_NS      (5 * NS_PER_MS)
+#define SEND_TIMEOUT_NS    (10 * NS_PER_S) /* ...of anything but a full channel */
 #define KILL_RETRY_NS      (200 * NS_PER_MS)
 #define KILL_WARN_NS       (10 * NS_PER_S)
 #define CPU_UNTOLD_US      300 /* so much, or one part in so many, cpu_ms may lack */
 #define CPU_UNTOLD_PART    10
-#define RECORD_BURST       64 /* records read in one go, so that slots get their turn */
+#define QUIET_FAULTS       12  /* print('hello') in a rehearsed cell takes 5 to 8 */
+#define UNREHEARSED_FAULTS 128 /* ...and 136 in one that is not; with a socket it takes 367 */
+#define RECORD_BURST       64  /* records read in one go, so that slots get their turn */
 
 void board_init(struct board *b)
 {
 	memset(b, 0, sizeof(*b));
 	b->client_fd = -1;
+	collects_init(&b->collects);
 	for (unsigned i = 0; i < LEASE_CELLS; i++) {
-		for (unsigned k = 0; k < 4; k++)
+		for (unsigned k = 0; k < MSG_FDS_MAX; k++)
 			b->jobs[i].fds[k] = -1;
 	}
 }
 
+/* What the program has by now. Whoever reads its files needs to know what it began with. */
 static void close_fds(struct job *j)
 {
-	for (unsigned k = 0; k < 4; k++)
+	for (unsigned k = j->submit.collect ? 1 : 0; k < MSG_FDS_MAX; k++)
 		drop_fd(&j->fds[k]);
 }
 
@@ -74,14 +79,22 @@ static void step(struct board *b, struct job *j, enum job_event ev)
 	j->state = next; /* the only assignment to job.state but for its birth and end */
 }
 
-static void send_refused(struct board *b, uint64_t run, bool retry, const struct fault *f)
+static void send_refusal(struct board *b, const struct msg_refused *m)
 {
-	struct msg_refused m = { .run = run, .retry = retry, .fault = *f };
-
 	/* A client that does not read while it asks has broken the order of things: it is
 	 * dropped, rather than left to wait for an answer that could not be sent. */
-	if (b->client_fd >= 0 && channel_send(b->client_fd, MSG_REFUSED, &m, NULL) < 0)
+	if (b->client_fd >= 0 && channel_send(b->client_fd, MSG_REFUSED, m, NULL) < 0)
 		b->client_broken = true;
+}
+
+static void send_refused(struct board *b, uint64_t run, bool retry, const struct fault *f)
+{
+	send_refusal(b, &(struct msg_refused){ .run = run, .retry = retry, .fault = *f });
+}
+
+static void send_missing(struct board *b, uint64_t run, const struct fault *f)
+{
+	send_refusal(b, &(struct msg_refused){ .run = run, .missing = 1, .fault = *f });
 }
 
 static struct job *free_slot(struct board *b)
@@ -96,7 +109,9 @@ static struct job *free_slot(struct board *b)
 static struct job *by_run(struct board *b, uint64_t run)
 {
 	for (unsigned i = 0; i < b->slots; i++) {
-		if (b->jobs[i].state != JOB_NONE && b->jobs[i].submit.run == run)
+		const struct job *j = &b->jobs[i];
+
+		if (j->state != JOB_NONE && !j->orphan && j->submit.run == run)
 			return &b->jobs[i];
 	}
 	return NULL;
@@ -123,7 +138,7 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	b->driver[c->slot] = j;
 	pool_watch_run(b->pool, c);
 	j->released_ns = clock_ns();
-	r = cell_start(c, b->pool->factory, &j->submit.limits, j->submit.code_bytes, j->fds, &f);
+	r = cell_start(c, pool_factory(b->pool, c), &j->submit, j->fds, &f);
 	if (r == -EPIPE || r == -ECONNRESET) {
 		/* The parked process was dead (the host's OOM killer likes it best): nothing
 		 * ran, so the run waits on for another cell. Each such try uses one up. */
@@ -132,7 +147,7 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	}
 	if (r < 0) {
 		j->fault = f;
-		step(b, j, r == -ENOMEM ? EV_OOM : EV_BROKEN);
+		step(b, j, r == -EDQUOT ? EV_OOM : EV_BROKEN);
 		return;
 	}
 	j->started_ns = clock_ns();
@@ -144,6 +159,7 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	board_hear_records(b);
 }
 
+/* For a cell of the pool's stock. */
 static struct job *longest_waiting(struct board *b)
 {
 	struct job *best = NULL;
@@ -151,7 +167,8 @@ static struct job *longest_waiting(struct board *b)
 	for (unsigned i = 0; i < b->slots; i++) {
 		struct job *j = &b->jobs[i];
 
-		if (j->state == JOB_WAITING && (!best || j->submitted_ns < best->submitted_ns))
+		if (j->state == JOB_WAITING && j->order == 0 &&
+			(!best || j->submitted_ns < best->submitted_ns))
 			best = j;
 	}
 	return best;
@@ -164,6 +181,62 @@ static void serve_waiting(struct board *b)
 
 	while ((j = longest_waiting(b)) && (c = pool_take(b->pool)))
 		start(b, j, c);
+	for (unsigned i = 0; i < b->slots; i++) {
+		j = &b->jobs[i];
+		if (j->state == JOB_WAITING && j->order > 0 &&
+			(c = pool_take_other(b->pool, j->order)))
+			start(b, j, c);
+	}
+}
+
+/* What it needs that this supervisor lacks, as the refusal of a run. 0: nothing. */
+static int look_at_language(const struct board *b, const struct msg_submit *s, struct fault *f)
+{
+	return s->language == 0 ? 0 : factories_look(b->pool->factories, s->language, f);
+}
+
+/* As submit_violation(). A client that keeps the order of things never asks for a build that there
+ * is not: only its own CANCEL takes one away. */
+static const char *language_violation(const struct board *b, const struct msg_submit *s)
+{
+	const struct languages *all = b->pool->factories ? b->pool->factories->languages : NULL;
+	const struct build *build;
+	bool compiled;
+
+	if (s->language >= (all ? all->count : 1))
+		return "there is no such language";
+	compiled = all && all->of[s->language].offer.compiled;
+	if (compiled != (s->part != RUN_WHOLE) || (s->part == RUN_BUILT) != (s->build != 0))
+		return "a part of a run that the language has not";
+	build = s->build ? builds_find(&b->pool->builds, s->build) : NULL;
+	if (s->build && (!build || build->language != s->language))
+		return "there is no such build";
+	return NULL;
+}
+
+/* The build that it makes or takes: false when there is no room for one. */
+static bool take_build(struct board *b, struct job *j)
+{
+	struct builds *bs = &b->pool->builds;
+
+	if (j->submit.part == RUN_COMPILER)
+		j->build = builds_reserve(bs, j->submit.run, j->submit.language);
+	else if (j->submit.part == RUN_BUILT)
+		j->build = builds_find(bs, j->submit.build);
+	if (j->build)
+		j->build->ready = false;
+	return j->submit.part == RUN_WHOLE || j->build;
+}
+
+/* Its run has ended: what a compiler has made stays for the program, anything else goes. */
+static void leave_build(struct board *b, struct job *j, bool success)
+{
+	struct build *build = take_ptr(j->build);
+
+	if (build && j->submit.part == RUN_COMPILER && success && !j->orphan)
+		build->ready = true;
+	else
+		builds_release(&b->pool->builds, build);
 }
 
 int board_submit(struct board *b, struct msg *m, const char **ret_rule)
@@ -175,6 +248,8 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 
 	if (!rule && by_run(b, s->run))
 		rule = "the run's id is in use";
+	if (!rule)
+		rule = language_violation(b, s);
 	if (rule) {
 		*ret_rule = rule;
 		msg_done(m);
@@ -188,12 +263,30 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 		msg_done(m);
 		return 0;
 	}
+	if (look_at_language(b, s, &f) < 0) {
+		send_missing(b, s->run, &f);
+		msg_done(m);
+		return 0;
+	}
 
 	*j = (struct job){ .state = JOB_WAITING, .submit = *s, .submitted_ns = clock_ns() };
+	if (!take_build(b, j)) {
+		(void)fault_say(&f, -EAGAIN, "all %u places for builds are taken", b->slots);
+		send_refused(b, s->run, true, &f);
+		msg_done(m);
+		j->state = JOB_NONE;
+		return 0;
+	}
 	memcpy(j->fds, m->fds, sizeof(j->fds));
+	j->order = s->language > 0 ? ++b->last_order : 0;
 	j->deadline_ns = j->submitted_ns + BUILD_TIMEOUT_NS;
 	serve_waiting(b);
 	return 0;
+}
+
+int board_collect(struct board *b, struct msg *m, const char **ret_rule)
+{
+	return collects_begin(&b->collects, m, ret_rule);
 }
 
 void board_cancel(struct board *b, uint64_t run)
@@ -203,6 +296,18 @@ void board_cancel(struct board *b, uint64_t run)
 	/* Not there: it has been answered while the message was on its way. */
 	if (j && (j->state == JOB_WAITING || j->state == JOB_RUNNING))
 		step(b, j, EV_CANCEL);
+	if (!j)
+		builds_release(&b->pool->builds, builds_find(&b->pool->builds, run));
+	collects_cancel(&b->collects, run);
+}
+
+void board_lose_client(struct board *b)
+{
+	b->client_fd = -1;
+	for (unsigned i = 0; i < b->slots; i++)
+		b->jobs[i].orphan = true;
+	builds_clear(&b->pool->builds);
+	board_cancel_all(b);
 }
 
 void board_cancel_all(struct board *b)
@@ -213,11 +318,12 @@ void board_cancel_all(struct board *b)
 		if (j->state == JOB_WAITING || j->state == JOB_RUNNING)
 			step(b, j, EV_CANCEL);
 	}
+	collects_cancel_all(&b->collects);
 }
 
 static void fill_result(struct job *j, enum run_cause cause, const struct cgroup_usage *u)
 {
-	struct msg_result *r = &j->result;
+	struct msg_result *r = &j->answer.result;
 	uint64_t now = clock_ns();
 
 	*r = (struct msg_result){
@@ -248,6 +354,32 @@ static void fill_result(struct job *j, enum run_cause cause, const struct cgroup
 	r->major_faults = (uint64_t)j->cell->main_usage.ru_majflt - j->cell->base_major_faults;
 }
 
+/* A single process that has touched so few pages has run nothing that it had not rehearsed: no
+ * code of sockets, and not long enough to fill a directory. What would be looked at is two of
+ * the kernel's largest files. Who contrives to be that quiet hides its own denials only. */
+static bool is_quiet(const struct msg_result *r, const struct cell *c)
+{
+	uint64_t most = c->rehearsed ? QUIET_FAULTS : QUIET_FAULTS + UNREHEARSED_FAULTS;
+
+	return r->pids_peak == 1 && r->minor_faults + r->major_faults <= most;
+}
+
+static void fill_denied(struct job *j)
+{
+	if (!j->started_ns)
+		return;
+	refusals_tell(&j->cell->refusals, &j->answer.result.denied);
+	if (!is_quiet(&j->answer.result, j->cell))
+		cell_denied(j->cell, &j->answer.result.denied);
+}
+
+/* Is there a workspace, and somebody who may ask for it? */
+static bool may_be_collected(const struct board *b, const struct job *j)
+{
+	return j->submit.collect && j->started_ns && j->ended_by != EV_CANCEL && !j->orphan &&
+	       b->client_fd >= 0;
+}
+
 /* What may be there again in a moment, so that the caller should try again. */
 static bool is_shortage(int code)
 {
@@ -266,6 +398,7 @@ static void answer(struct board *b, struct job *j)
 	};
 	enum run_cause cause;
 
+	j->unsent = true;
 	if (j->cell) {
 		cell_usage(j->cell, factory, &u);
 		/* The one can come before the other, and without it (cgroup.h). */
@@ -277,7 +410,11 @@ static void answer(struct board *b, struct job *j)
 		e.ended_by = EV_OOM;
 	if (verdict_decide(&e, &cause)) {
 		fill_result(j, cause, &u);
-		j->unsent = true;
+		fill_denied(j);
+		j->answer.result.kept =
+			may_be_collected(b, j) &&
+			cell_has_files(j->cell, pool_factory(b->pool, j->cell), &j->submit);
+		leave_build(b, j, cause == CAUSE_EXIT && j->answer.result.wait_status == 0);
 		log_debug("answer", "run=%lu cause=%s end=%s", (unsigned long)j->submit.run,
 			run_cause_word(cause), j->cell && j->cell->main_ended ? "record" : "wait");
 		return;
@@ -288,20 +425,35 @@ static void answer(struct board *b, struct job *j)
 		(void)fault_say(&j->fault, -EIO, "the cell did not come to stand (%s)",
 			job_event_name(j->ended_by));
 	log_err("run_failed", "run=%lu why=%s", (unsigned long)j->submit.run, LQ(j->fault.text));
-	send_refused(b, j->submit.run, is_shortage(j->fault.code), &j->fault);
+	leave_build(b, j, false);
+	j->refused = true;
+	j->answer.refusal = (struct msg_refused){
+		.run = j->submit.run,
+		.retry = is_shortage(j->fault.code),
+		.fault = j->fault,
+	};
 }
 
+/* The kernel refuses a message for want of room or of memory. A client that cannot be told of a
+ * run at all would wait for it for ever: it is dropped, and whoever waits for the run sees that. */
 static void try_send(struct board *b, struct job *j)
 {
-	int r = b->client_fd < 0 ? 0 : channel_send(b->client_fd, MSG_RESULT, &j->result, NULL);
+	enum msg_type type = j->refused ? MSG_REFUSED : MSG_RESULT;
+	bool gone;
+	int r = 0;
 
-	if (r == -EAGAIN) {
+	if (b->client_fd >= 0 && !j->orphan)
+		r = channel_send(b->client_fd, type, &j->answer, NULL);
+	gone = r == -EPIPE || r == -ECONNRESET;
+	if (r == -EAGAIN || (r < 0 && !gone && clock_ns() - j->killed_ns < SEND_TIMEOUT_NS)) {
 		j->retry_ns = clock_ns() + SEND_RETRY_NS;
 		return;
 	}
-	if (r < 0)
-		log_err("answer_lost", "run=%lu why=\"%s\"", (unsigned long)j->result.run,
+	if (r < 0) {
+		log_err("answer_lost", "run=%lu why=\"%s\"", (unsigned long)j->submit.run,
 			strerrordesc_np(-r));
+		b->client_broken = true;
+	}
 	j->unsent = false;
 }
 
@@ -311,6 +463,24 @@ static void look_done(struct board *b, struct job *j)
 		try_send(b, j);
 	if (!j->unsent)
 		j->state = JOB_NONE;
+}
+
+/* After the answer: what is left to do for the cell costs the caller nothing, or he knows of it. */
+static void leave_cell(struct board *b, struct job *j)
+{
+	struct cell *c = j->cell;
+	bool kept = c && !j->refused && j->answer.result.kept;
+	int code_fd = take_fd(&j->fds[0]);
+
+	if (!kept) {
+		if (code_fd >= 0)
+			(void)close(code_fd);
+		release_cell(b, j);
+		return;
+	}
+	j->cell = NULL;
+	b->driver[c->slot] = NULL;
+	collects_keep(&b->collects, c, &j->submit, code_fd);
 }
 
 static void look_killing(struct board *b, struct job *j)
@@ -331,24 +501,26 @@ static void look_killing(struct board *b, struct job *j)
 	step(b, j, EV_EMPTY);
 	answer(b, j);
 	look_done(b, j);
-	/* After the answer: what is left to do here costs the caller nothing. */
-	release_cell(b, j);
+	leave_cell(b, j);
 }
 
 /* Before the death of main is looked at: a failed exec says so here and then dies, and must
  * not be taken for a program that ended by itself. */
 static int hear_start(struct board *b, struct job *j)
 {
-	int channel = j->cell->main_channel, r;
+	int r;
 
-	if (channel < 0)
+	if (j->cell->main_channel < 0)
 		return 0;
 	r = cell_hear(j->cell, b->pool->factory);
-	if (j->cell->main_channel != channel) {
-		pool_unwatch(b->pool, channel);
-		close_fds(j);
-	}
-	return r;
+	if (r <= 0)
+		return r;
+	/* In this order: a child that is about to exec has a copy of a descriptor that was
+	 * closed a moment ago, and epoll goes on to tell of that. */
+	pool_unwatch(b->pool, j->cell->main_channel);
+	cell_hush(j->cell);
+	close_fds(j);
+	return 0;
 }
 
 /* The parked process was killed with START in its queue: nothing ran, so the run waits on
@@ -371,8 +543,7 @@ static void look_running(struct board *b, struct job *j, const struct taskstats_
 	} else if (r < 0) {
 		j->fault = j->cell->fault;
 		step(b, j, EV_BROKEN);
-	} else if (cell_reap_main(j->cell) ||
-		   (end && cell_end_main(j->cell, b->pool->factory, end))) {
+	} else if (cell_reap_main(j->cell) || (end && cell_end_main(j->cell, end))) {
 		step(b, j, EV_EXIT);
 	} else if (cgroup_oom_happened(b->pool->factory->tree, &j->cell->leaf)) {
 		j->oom = true;
@@ -394,7 +565,7 @@ void board_look(struct board *b, unsigned slot)
 {
 	if (slot < LEASE_CELLS && b->driver[slot])
 		look(b, b->driver[slot]);
-	else
+	else if (!collects_look(&b->collects, slot))
 		pool_look(b->pool, slot);
 	serve_waiting(b);
 }
@@ -450,29 +621,42 @@ void board_hear_records(struct board *b)
 	}
 }
 
+/* What no control group counts: sockets of connections that the program has let stand. */
+static bool has_too_many_sockets(const struct job *j)
+{
+	uint64_t bytes = netstate_socket_bytes(&j->cell->network);
+
+	if (bytes <= j->submit.limits.memory_bytes)
+		return false;
+	log_info("sockets", "run=%lu bytes=%lu limit=%lu", (unsigned long)j->submit.run,
+		(unsigned long)bytes, (unsigned long)j->submit.limits.memory_bytes);
+	return true;
+}
+
 static void tick_live(struct board *b, struct job *j, uint64_t now)
 {
 	if (now >= j->deadline_ns) {
-		/* Its end may have been told of already. */
+		/* Its end may have been told of already, or be there to see; or that it never
+		 * began, and it waits anew. */
 		board_hear_records(b);
-		if (j->state != JOB_WAITING && j->state != JOB_RUNNING)
+		if (j->state == JOB_RUNNING)
+			look_running(b, j, NULL);
+		if ((j->state != JOB_WAITING && j->state != JOB_RUNNING) || now < j->deadline_ns)
 			return;
 		if (j->state == JOB_WAITING)
 			(void)fault_say(&j->fault, -ETIMEDOUT, "no cell was ready in 10 s");
-		/* It may have ended by itself in the meantime. */
-		if (j->state == JOB_RUNNING && cell_reap_main(j->cell))
-			step(b, j, EV_EXIT);
-		else
-			step(b, j, EV_DEADLINE);
+		step(b, j, EV_DEADLINE);
 		return;
 	}
 	if (j->state != JOB_RUNNING || now < j->sample_ns)
 		return;
 	j->sample_ns = now + CPU_SAMPLE_NS;
-	cgroup_sample(b->pool->factory->tree, &j->cell->leaf);
+	cgroup_sample(&j->cell->leaf);
 	if (j->submit.limits.cpu_time_us > 0 &&
 		cell_cpu_us(j->cell, b->pool->factory) >= j->submit.limits.cpu_time_us)
 		step(b, j, EV_CPU);
+	else if (has_too_many_sockets(j))
+		step(b, j, EV_OOM);
 }
 
 static void tick_killing(struct job *j, uint64_t now)
@@ -490,22 +674,43 @@ static void tick_killing(struct job *j, uint64_t now)
 	}
 }
 
-/* Cells cannot be made: whoever waits longest learns why, and does not wait for more. */
+/* Cells cannot be made: whoever waits longest learns why, and does not wait for more. Who came
+ * after the last try waits for the next one, or a moment's trouble would be many refusals. */
 static void refuse_waiting(struct board *b)
 {
 	struct job *j = longest_waiting(b);
 
-	if (!j || b->pool->failures < BUILD_FAILURES_MAX)
+	if (!j || b->pool->failures < BUILD_FAILURES_MAX || j->submitted_ns > b->pool->failed_ns)
 		return;
 	j->fault = b->pool->fault;
 	step(b, j, EV_BROKEN);
+}
+
+/* The same of other languages: order again, and learn that a cell could not be made. */
+static void order_cells(struct board *b)
+{
+	struct pool *p = b->pool;
+
+	for (unsigned i = 0; i < b->slots; i++) {
+		struct job *j = &b->jobs[i];
+
+		if (j->state != JOB_WAITING || j->order == 0)
+			continue;
+		if (j->order != p->failed_order)
+			pool_order(p, &(struct pool_wish){ j->order, j->submit.language,
+					      j->submit.part == RUN_COMPILER, j->build });
+		if (j->order == p->failed_order) {
+			j->fault = p->failed_why;
+			step(b, j, EV_BROKEN);
+		}
+	}
 }
 
 static void count_jobs(const struct board *b, unsigned *waiting, unsigned *running)
 {
 	*waiting = *running = 0;
 	for (unsigned i = 0; i < b->slots; i++) {
-		*waiting += b->jobs[i].state == JOB_WAITING;
+		*waiting += b->jobs[i].state == JOB_WAITING && b->jobs[i].order == 0;
 		*running += b->jobs[i].state == JOB_RUNNING;
 	}
 }
@@ -534,10 +739,12 @@ uint64_t board_tick(struct board *b)
 	unsigned waiting, running;
 
 	refuse_waiting(b);
+	order_cells(b);
 	for (unsigned i = 0; i < b->slots; i++) {
 		if (b->jobs[i].state != JOB_NONE)
 			next = clock_earlier(next, tick_job(b, &b->jobs[i], now));
 	}
+	next = clock_earlier(next, collects_tick(&b->collects, now));
 	serve_waiting(b);
 	count_jobs(b, &waiting, &running);
 	return clock_earlier(next, pool_tick(b->pool, waiting, running));

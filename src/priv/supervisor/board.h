@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "priv/supervisor/collect.h"
 #include "priv/supervisor/job.h"
 #include "priv/supervisor/lease.h"
 #include "priv/supervisor/pool.h"
@@ -19,7 +20,9 @@
 struct job {
 	enum job_state state;
 	struct msg_submit submit;
-	int fds[4];        /* code, stdin, stdout, stderr; -1 once START was read */
+	/* Those of SUBMIT; -1 once START was read; the code, of a run that may be collected, only with
+	 * its end. */
+	int fds[MSG_FDS_MAX];
 	struct cell *cell; /* NULL while it waits for one, and after it was given back */
 	uint64_t submitted_ns, started_ns; /* started_ns 0: the code did not run */
 	uint64_t released_ns;              /* just before START: main cannot have run earlier */
@@ -27,10 +30,17 @@ struct job {
 	uint64_t sample_ns;                /* when CPU time is looked at again */
 	uint64_t killed_ns, retry_ns;
 	enum job_event ended_by;
-	unsigned unread; /* cells that died before they had read their START */
-	bool oom, unsent;
+	struct build *build; /* that its compiler makes, or that is its program; or NULL */
+	uint64_t order;      /* of a cell of another language; 0: one of the pool's stock will do */
+	unsigned unread;     /* cells that died before they had read their START */
+	bool oom;
+	bool orphan; /* its client is gone: nobody is answered, its number is the next one's */
 	struct fault fault;
-	struct msg_result result; /* valid in DONE while unsent */
+	bool unsent, refused; /* in DONE: the answer is not on its way yet, and which one it is */
+	union {
+		struct msg_result result;
+		struct msg_refused refusal;
+	} answer;
 };
 
 struct board {
@@ -38,10 +48,12 @@ struct board {
 	unsigned slots; /* of them in use by configuration */
 	const struct settings *settings;
 	struct pool *pool;
+	uint64_t last_order;
 	struct taskstats_feed *records;  /* its fd is -1 where there are none */
 	int client_fd;                   /* -1: nobody to answer */
 	bool client_broken;              /* it does not take its answers: drop it */
 	struct job *driver[LEASE_CELLS]; /* who drives the pool's cell in that slot */
+	struct collects collects;        /* ...or these do */
 };
 
 void board_init(struct board *b) __attribute__((nonnull));
@@ -50,8 +62,15 @@ void board_init(struct board *b) __attribute__((nonnull));
  * refused by a message; -EPROTO when the sender broke a rule (*ret_rule): drop it. */
 int board_submit(struct board *b, struct msg *m, const char **ret_rule) __attribute__((nonnull));
 
+/* Take a COLLECT and its descriptor. As board_submit(). */
+int board_collect(struct board *b, struct msg *m, const char **ret_rule) __attribute__((nonnull));
+
 void board_cancel(struct board *b, uint64_t run) __attribute__((nonnull));
 void board_cancel_all(struct board *b) __attribute__((nonnull));
+
+/* The client is gone (client_fd, which stays the caller's): end its runs and answer nobody. The
+ * numbers of the next client's runs are its own, though some of these may take their time. */
+void board_lose_client(struct board *b) __attribute__((nonnull));
 
 /* Something happened at the pool's slot `slot`: look at whoever drives it. */
 void board_look(struct board *b, unsigned slot) __attribute__((nonnull));

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The runtime manifest, carried in the program (src/priv/meson.build). */
-extern const unsigned char runtime_python_start[], runtime_python_end[];
+/* The manifests, carried in the program (src/priv/meson.build). */
+extern const unsigned char runtimes_start[], runtimes_end[];
 
 /* A file whose bytes only the config process reads; one that is not there reads as empty. */
 static int open_or_empty(const char *path)
@@ -24,27 +24,66 @@ static int open_or_empty(const char *path)
 	return fd < 0 ? sys.openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC, 0) : fd;
 }
 
-static int await_config(int channel, struct settings *ret, struct fault *f)
+static int receive(int channel, struct msg *ret, struct fault *f)
 {
 	struct pollfd p = { .fd = channel, .events = POLLIN };
 	const char *rule = "";
-	static struct msg m;
 	int r = sys.poll(&p, 1, BOOT_TIMEOUT_MS);
 
 	if (r <= 0)
 		return fault_set(f, r < 0 ? r : -ETIMEDOUT, "the config process does not answer");
-	r = channel_recv(channel, ROLE_CONFIG, ROLE_SUPERVISOR, &m, &rule);
+	r = channel_recv(channel, ROLE_CONFIG, ROLE_SUPERVISOR, ret, &rule);
 	if (r == 0)
 		return fault_say(f, -EPIPE, "the config process ended without an answer");
-	if (r < 0)
-		return fault_set(f, r, "config process: %s", rule);
-	if (m.type == MSG_CONFIG_BAD) {
-		*f = m.as.CONFIG_BAD.fault;
-		return fault_launder(f);
+	return r < 0 ? fault_set(f, r, "config process: %s", rule) : 0;
+}
+
+static int take_language(struct languages *l, const struct language *new, struct fault *f)
+{
+	const char *rule = language_fault(new);
+
+	if (!rule && l->count == LANGUAGES_MAX)
+		rule = "too many languages";
+	if (rule)
+		return fault_say(f, -EPROTO, "%s", rule);
+	l->of[l->count++] = *new;
+	return 0;
+}
+
+static int take_settings(struct settings *ret, const struct languages *l,
+	const struct settings *new, struct fault *f)
+{
+	const char *rule = settings_fault(new);
+
+	if (!rule && l->count == 0)
+		rule = "there is no language";
+	if (rule)
+		return fault_say(f, -EPROTO, "settings: %s", rule);
+	*ret = *new;
+	return 0;
+}
+
+static int await_config(
+	int channel, struct settings *ret, struct languages *ret_languages, struct fault *f)
+{
+	static struct msg m;
+	int r;
+
+	ret_languages->count = 0;
+	for (;;) {
+		r = receive(channel, &m, f);
+		if (r < 0)
+			return r;
+		if (m.type == MSG_CONFIG_BAD) {
+			*f = m.as.CONFIG_BAD.fault;
+			return fault_launder(f);
+		}
+		if (m.type == MSG_CONFIG)
+			return take_settings(ret, ret_languages, &m.as.CONFIG.settings, f);
+		r = take_language(ret_languages, &m.as.LANGUAGE.language, f);
+		if (r < 0)
+			return r;
 	}
-	*ret = m.as.CONFIG.settings;
-	rule = settings_fault(ret);
-	return rule ? fault_say(f, -EPROTO, "settings: %s", rule) : 0;
 }
 
 static void end_child(struct process *p)
@@ -61,9 +100,10 @@ static void end_child(struct process *p)
 	process_close(p);
 }
 
-int boot_settings(int self_fd, struct settings *ret, struct fault *f)
+int boot_settings(
+	int self_fd, struct settings *ret, struct languages *ret_languages, struct fault *f)
 {
-	cleanup_fd int ours = -1, theirs = -1, manifest = -1;
+	cleanup_fd int ours = -1, theirs = -1, manifests = -1;
 	cleanup_fd int passwd = open_or_empty("/etc/passwd"), group = open_or_empty("/etc/group");
 	cleanup_fd int subuid = open_or_empty("/etc/subuid");
 	struct process_plan plan = {
@@ -83,12 +123,12 @@ int boot_settings(int self_fd, struct settings *ret, struct fault *f)
 		return fault_set(f, r, "socketpair");
 	ours = pair[0];
 	theirs = pair[1];
-	r = process_image("runtime", runtime_python_start,
-		(size_t)(runtime_python_end - runtime_python_start), &manifest, f);
+	r = process_image(
+		"runtimes", runtimes_start, (size_t)(runtimes_end - runtimes_start), &manifests, f);
 	if (r < 0)
 		return r;
 	memcpy(plan.fds,
-		(int[]){ theirs, BOOT_OVERRIDES, BOOT_CONFIG, manifest, passwd, group, subuid },
+		(int[]){ theirs, BOOT_OVERRIDES, BOOT_CONFIG, manifests, passwd, group, subuid },
 		7 * sizeof(int));
 	process_clear(&child);
 	r = process_spawn(&plan, &child, f);
@@ -96,7 +136,7 @@ int boot_settings(int self_fd, struct settings *ret, struct fault *f)
 		r = process_release(&child, f);
 	drop_fd(&theirs);
 	if (r == 0)
-		r = await_config(ours, ret, f);
+		r = await_config(ours, ret, ret_languages, f);
 	if (child.pid > 0)
 		end_child(&child);
 	(void)close(BOOT_OVERRIDES);

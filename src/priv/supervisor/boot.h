@@ -1,12 +1,13 @@
 /* From what the command line handed over to checked settings: starts the config process
- * and awaits its one message.
+ * and awaits its messages.
  *
  *   runs in    the supervisor and the probe, at start
  *   blocks     until the config process has answered; at most BOOT_TIMEOUT_MS
- *   trusts     only what settings_fault() has passed
+ *   trusts     only what settings_fault() and language_fault() have passed
  */
 #pragma once
 
+#include "wire/language.h"
 #include "wire/settings.h"
 
 struct fault;
@@ -21,4 +22,5 @@ enum boot_fd {
 };
 
 /* `self_fd` is the program's own image. Closes BOOT_OVERRIDES and BOOT_CONFIG. */
-int boot_settings(int self_fd, struct settings *ret, struct fault *f) __attribute__((nonnull));
+int boot_settings(int self_fd, struct settings *ret, struct languages *ret_languages,
+	struct fault *f) __attribute__((nonnull));

@@ -3,10 +3,13 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "kernel/mount.h"
+#include "kernel/needs.h"
 #include "kernel/process.h"
 #include "kernel/sys.h"
 #include "priv/supervisor/boot.h"
+#include "priv/supervisor/images.h"
 #include "priv/supervisor/scope.h"
+#include "wire/channel.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,6 +25,7 @@ void engine_clear(struct engine *e)
 	memset(e, 0, sizeof(*e));
 	cgroup_clear(&e->inits);
 	cgroup_clear(&e->zygotes);
+	cgroup_clear(&e->collectors);
 	taskstats_clear(&e->records);
 	e->lease.fd = e->self_fd = e->box_fd = -1;
 }
@@ -80,6 +84,40 @@ static const struct cgroup_limits inits_limits = { UINT64_C(1) << 30, 1000, 4096
 /* Far above what modules need: what an import leaves running is to be found and ended. */
 static const struct cgroup_limits zygotes_limits = { UINT64_C(16) << 30, 1000, 256 };
 
+/* Each takes some 200 KiB, and the memory of its names; all of them together one CPU. */
+static const struct cgroup_limits collectors_limits = { UINT64_C(1) << 30, 1000, 1024 };
+
+/* The settings name an image: its root, and what starts programs in it, take the place of the
+ * host's. The host's warm interpreter goes with one that is like it only. */
+static int use_image(struct engine *e, struct fault *f)
+{
+	struct settings *s = &e->settings;
+	struct image_record record;
+	cleanup_fd int root = -1;
+	int r;
+
+	if (!s->image[0])
+		return 0;
+	r = images_open(s->image_dir, s->image, &record, &root, f);
+	if (r == 0) {
+		r = view_open_image(&e->image, root, 0, f);
+		if (r < 0)
+			(void)fault_wrap(f, "image %s", s->image);
+	}
+	if (r < 0)
+		return r;
+	image_runtime(&record, &s->runtime);
+	/* What the client has to know of number 0. */
+	memcpy(e->languages.of[0].offer.main_file, s->runtime.main_file,
+		sizeof(s->runtime.main_file));
+	memset(e->languages.of[0].offer.suffixes, 0, sizeof(e->languages.of[0].offer.suffixes));
+	if (!record.start.warm)
+		s->cold = 1;
+	if (record.start.preload[0])
+		memcpy(s->preload, record.start.preload, sizeof(s->preload));
+	return 0;
+}
+
 static int prepare(struct engine *e, struct fault *f)
 {
 	int swept, r = lease_take(&e->lease, f);
@@ -113,17 +151,23 @@ static int prepare(struct engine *e, struct fault *f)
 		layers_refuse_root(&e->layers, f);
 		return r;
 	}
+	r = use_image(e, f);
+	if (r < 0)
+		return r;
 	r = cgroup_create(&e->tree, "inits", &inits_limits, &e->inits, f);
 	if (r == 0)
 		r = cgroup_create(&e->tree, "zygotes", &zygotes_limits, &e->zygotes, f);
+	if (r == 0)
+		r = cgroup_create(&e->tree, "collectors", &collectors_limits, &e->collectors, f);
 	if (r < 0)
 		return r;
 	e->factory = (struct cell_factory){
 		.tree = &e->tree,
 		.inits = &e->inits,
 		.zygotes = &e->zygotes,
+		.collectors = &e->collectors,
 		.usual = e->settings.def,
-		.view = &e->view,
+		.view = e->image.image[0] ? &e->image : &e->view,
 		.runtime = &e->settings.runtime,
 		.box_image_fd = e->box_fd,
 		.uid_base = e->settings.uid_base,
@@ -131,6 +175,7 @@ static int prepare(struct engine *e, struct fault *f)
 		.runs_max = e->settings.cage_runs,
 		.degraded = e->settings.allow_degraded,
 	};
+	factories_open(&e->factories, &e->factory, &e->languages, &e->settings);
 	(void)layers_probe_cell(&e->layers, &e->factory);
 	return 0;
 }
@@ -160,15 +205,18 @@ int engine_open(struct engine *e, bool pooled, struct fault *f)
 	int r = check_rights(&e->layers, f);
 
 	if (r == 0)
+		r = needs_check(f);
+	if (r == 0)
 		r = clean_self(f);
 	if (r == 0)
 		r = open_images(e, f);
 	if (r == 0 && pooled && taskstats_open(&e->records, &e->no_records) < 0)
 		taskstats_clear(&e->records);
 	if (r == 0)
-		r = boot_settings(e->self_fd, &e->settings, f);
+		r = boot_settings(e->self_fd, &e->settings, &e->languages, f);
 	if (r < 0)
 		return r;
+	images_offer(e->settings.image_dir, &e->languages);
 	if (!pooled)
 		e->settings.pool_size = 0;
 	layers_probe_kernel(&e->layers, &e->settings);
@@ -193,6 +241,7 @@ void engine_close(struct engine *e)
 	taskstats_close(&e->records);
 	(void)cgroup_destroy(&e->tree, &e->inits);
 	(void)cgroup_destroy(&e->tree, &e->zygotes);
+	(void)cgroup_destroy(&e->tree, &e->collectors);
 	if (e->tree_open) {
 		cgroup_tree_close(&e->tree);
 		/* Confirms that the own groups are gone, and clears the record. Not from inside
@@ -219,5 +268,18 @@ void engine_hello(const struct engine *e, uint32_t port, struct msg_hello *ret)
 								   : MEMORY_COUNTER_V2_PEAK,
 		.core_pattern_piped = e->layers.core_pattern_piped,
 		.port = port,
+		.languages = e->languages.count,
 	};
+}
+
+int engine_offer(const struct engine *e, int channel_fd)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < e->languages.count; i++) {
+		const struct msg_offer m = { .number = i, .offer = e->languages.of[i].offer };
+
+		r = channel_send(channel_fd, MSG_OFFER, &m, NULL);
+	}
+	return r;
 }

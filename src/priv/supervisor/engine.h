@@ -10,17 +10,21 @@
 #include "kernel/cgroup.h"
 #include "kernel/taskstats.h"
 #include "priv/launch/view.h"
+#include "priv/supervisor/factories.h"
 #include "priv/supervisor/layers.h"
 #include "priv/supervisor/lease.h"
 #include "wire/msg.h"
 
 struct engine {
+	struct languages languages;
+	struct factories factories;
 	struct settings settings; /* uid_base moved to this instance's block */
 	struct lease lease;
 	struct cgroup_tree tree;
-	struct cgroup inits;   /* the leaf of all cells' inits */
-	struct cgroup zygotes; /* ...and of the zygotes */
-	struct view view;
+	struct cgroup inits;      /* the leaf of all cells' inits */
+	struct cgroup zygotes;    /* ...and of the zygotes */
+	struct cgroup collectors; /* ...and of the collectors */
+	struct view view, image;  /* of the host's runtime; of the image that the settings name */
 	struct layers layers;
 	struct cell_factory factory;
 	struct taskstats_feed records; /* of children's ends; fd -1: there are none, and */
@@ -42,3 +46,5 @@ void engine_close(struct engine *e) __attribute__((nonnull));
 /* What the client is told first. */
 void engine_hello(const struct engine *e, uint32_t port, struct msg_hello *ret)
 	__attribute__((nonnull));
+/* ...and the languages, right behind it. 0 or a negative errno of channel_send(). */
+int engine_offer(const struct engine *e, int channel_fd) __attribute__((nonnull));

@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -84,17 +85,25 @@ static int prepare(int fd, const struct listen_address *a, const union address *
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (a->kind == LISTEN_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	if (bind(fd, &sa->any, len) < 0)
+	return bind(fd, &sa->any, len) < 0 ? -errno : 0;
+}
+
+/* Once it is bound. *ret_bound: to what. */
+static int open_up(int fd, const struct listen_address *a, union address *ret_bound)
+{
+	socklen_t len = sizeof(*ret_bound);
+
+	if (a->kind == LISTEN_UNIX && chmod(a->path, SOCKET_MODE) < 0)
 		return -errno;
-	if (a->kind == LISTEN_UNIX && chmod(sa->un.sun_path, SOCKET_MODE) < 0)
+	if (listen(fd, BACKLOG) < 0 || getsockname(fd, &ret_bound->any, &len) < 0)
 		return -errno;
-	return listen(fd, BACKLOG) < 0 ? -errno : 0;
+	return 0;
 }
 
 int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 {
 	union address a, bound = { 0 };
-	socklen_t len = fill_address(&s->listen, &a), bound_len = sizeof(bound);
+	socklen_t len = fill_address(&s->listen, &a);
 	cleanup_fd int fd = -1;
 	char url[160];
 	int r;
@@ -109,8 +118,12 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 	r = prepare(fd, &s->listen, &a, len);
 	if (r < 0)
 		return fault_set(f, r, "listen on %s", url);
-	if (getsockname(fd, &bound.any, &bound_len) < 0)
-		return fault_set(f, -errno, "getsockname");
+	r = open_up(fd, &s->listen, &bound);
+	if (r < 0) {
+		if (s->listen.kind == LISTEN_UNIX)
+			(void)unlink(s->listen.path); /* nobody will listen there */
+		return fault_set(f, r, "listen on %s", url);
+	}
 	if (s->listen.kind == LISTEN_INET)
 		fr->port = ntohs(bound.in.sin_port);
 	else if (s->listen.kind == LISTEN_INET6)
@@ -119,13 +132,37 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 	return 0;
 }
 
-int front_start(struct front *fr, int self_fd, struct fault *f)
+/* A file without a name on the disk where runs' files are kept: new for each front, and gone with
+ * it. -1: none is wanted, or there can be none. */
+static int open_store(const struct settings *s)
 {
-	cleanup_fd int ours = -1, theirs = -1, log_r = -1, log_w = -1;
+	char path[SETTING_TEXT_MAX + 32];
+	int fd;
+
+	if (s->artifact_store == 0)
+		return -1;
+	fd = sys.openat(AT_FDCWD, s->artifact_dir, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+	if (fd == -EOPNOTSUPP || fd == -EISDIR) {
+		(void)snprintf(path, sizeof(path), "%s/glovebox-XXXXXX", s->artifact_dir);
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			(void)unlink(path);
+		else
+			fd = -errno;
+	}
+	if (fd < 0)
+		log_warn("artifacts", "dir=%s why=\"%s\"", LQ(s->artifact_dir),
+			strerrordesc_np(-fd));
+	return fd < 0 ? -1 : fd;
+}
+
+int front_start(struct front *fr, int self_fd, const struct settings *s, struct fault *f)
+{
+	cleanup_fd int ours = -1, theirs = -1, log_r = -1, log_w = -1, store = -1;
 	struct process_plan plan = {
 		.image_fd = self_fd,
 		.argv = { "glovebox", "@front", NULL },
-		.nfds = 2,
+		.nfds = 3,
 		.out_fd = -1,
 		.pidns_of = -1,
 		.cgroup_fd = -1,
@@ -145,11 +182,16 @@ int front_start(struct front *fr, int self_fd, struct fault *f)
 	plan.err_fd = log_w;
 	plan.fds[0] = theirs;
 	plan.fds[1] = fr->listen_fd;
+	store = open_store(s);
+	plan.fds[2] = store;
 	r = process_spawn(&plan, &fr->process, f);
 	if (r == 0)
 		r = process_release(&fr->process, f);
-	if (r < 0)
+	if (r < 0) {
+		if (fr->process.pid > 0)
+			front_end(fr); /* it is there, held, and nobody would await it */
 		return fault_wrap(f, "front");
+	}
 	fr->channel_fd = take_fd(&ours);
 	fr->log_fd = take_fd(&log_r);
 	fr->starts++;

@@ -34,7 +34,8 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 	__attribute__((nonnull));
 
 /* Start the process; on success channel_fd and log_fd are new. */
-int front_start(struct front *fr, int self_fd, struct fault *f) __attribute__((nonnull));
+int front_start(struct front *fr, int self_fd, const struct settings *s, struct fault *f)
+	__attribute__((nonnull));
 
 /* Pass on some of what it has logged. False at the end of the pipe. */
 bool front_relay_log(struct front *fr) __attribute__((nonnull));

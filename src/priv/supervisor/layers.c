@@ -21,13 +21,13 @@
 
 #define PROBE_TIMEOUT_MS 10000
 
-/* Open files, rounded up: what the supervisor has when idle; while it makes one cell (its
+/* Open files, rounded up: what the supervisor has when idle (49 were seen); while it makes one cell (its
  * mounts, and the copy of everything that a child parks before its exec); for each cell (a
  * directory in each hierarchy, two events, two channels, two pidfds, three mounts, and the
- * four of a SUBMIT, and what tells of its network). A program gets 256 where there are so many (box/enter/steps.c). */
-#define FILES_IDLE    64u
-#define FILES_BUILD   64u
-#define FILES_RUN     (CGROUP_HIERARCHIES_MAX + 14u + NETSTATE_FILES)
+ * five of a SUBMIT, a filter's listener, and what tells of its network). A program gets 256 where there are so many (box/enter/steps.c). */
+#define FILES_IDLE    60u
+#define FILES_BUILD   40u
+#define FILES_RUN     (CGROUP_HIERARCHIES_MAX + CGROUP_FILE_MAX + 16u + NETSTATE_FILES)
 #define FILES_PROGRAM 256u
 
 static void yes(struct layers *l, enum layer layer)
@@ -208,11 +208,14 @@ static enum layer blame(const struct fault *why)
 		": mounts: ", ": private mounts: ", ": pivot: ", ": check root: "
 	};
 
+	/* Before the step that it is a part of. */
+	if (strstr(why->text, ": mounts: proc: "))
+		return LAYER_PROC;
 	for (size_t i = 0; i < ARRAY_LEN(root_steps); i++) {
 		if (strstr(why->text, root_steps[i]))
 			return LAYER_ROOT;
 	}
-	return strstr(why->text, ": proc: ") ? LAYER_PROC : LAYER_MAX;
+	return LAYER_MAX;
 }
 
 void layers_refuse_root(struct layers *l, const struct fault *why)

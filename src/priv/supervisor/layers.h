@@ -36,6 +36,9 @@ struct layers {
 		CAPS_BIT(CAPS_CHOWN) | CAPS_BIT(CAPS_FOWNER) | CAPS_BIT(CAPS_DAC_OVERRIDE) | \
 		CAPS_BIT(CAPS_KILL))
 
+/* What it does without where it is missing: SYS_NICE (urgency.h). */
+#define LIKED_CAPABILITIES CAPS_BIT(CAPS_SYS_NICE)
+
 /* Before that, also MKNOD: the device nodes of the root view. */
 #define START_CAPABILITIES (KEPT_CAPABILITIES | CAPS_BIT(CAPS_MKNOD))
 

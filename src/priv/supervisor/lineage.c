@@ -110,9 +110,9 @@ static void on_forked(struct lineage *l, struct msg *m)
 		.pid = m->as.FORKED.pid, .pidfd = take_fd(&m->fds[0]), .release_fd = -1
 	};
 
-	if (!process_is(child.pid, child.pidfd)) {
-		log_err("forked", "why=\"the pidfd is not the child's\"");
-		process_kill(&child);
+	/* Whose it is instead is not known: it is none of ours to kill. */
+	if (!process_is_child(child.pid, child.pidfd)) {
+		log_err("forked", "why=\"the pidfd is not that of a child with this number\"");
 		process_close(&child);
 		return;
 	}
@@ -160,14 +160,14 @@ void lineage_look(struct lineage *l, unsigned which)
 
 /* ---- The clock ---- */
 
+/* The current one, if there is one: it is warm since promote(). */
 static bool is_worn(const struct lineage *l, uint64_t now)
 {
 	const struct settings *s = l->owner.settings;
 	const struct zygote *z = &l->current;
 
-	return z->state == ZYGOTE_WARM &&
-	       (z->forks >= s->zygote_max_forks ||
-		       now - z->started_ns >= s->zygote_max_age_us * NS_PER_US);
+	return z->forks >= s->zygote_max_forks ||
+	       now - z->started_ns >= s->zygote_max_age_us * NS_PER_US;
 }
 
 static void lose_if_late(struct lineage *l, struct zygote *z, uint64_t now)

@@ -25,6 +25,9 @@
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/engine.h"
 #include "priv/supervisor/front.h"
+#include "priv/supervisor/tested.h"
+#include "priv/supervisor/urgency.h"
+#include "priv/supervisor/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,39 +44,51 @@ enum token {
 	TOKEN_CLIENT,
 	TOKEN_LOG,
 	TOKEN_RECORDS,
+	TOKEN_TESTED,
 	TOKEN_ZYGOTE,
 	TOKEN_ZYGOTE_NEXT,
 	TOKEN_ZYGOTE_RETIRED,
-	TOKEN_SLOTS /* the first slot; everything from here on */
+	TOKEN_SLOTS /* the first slot; everything from here on: the slots, then their listeners */
 };
 
 #define RESTART_MIN_NS (100 * NS_PER_MS)
 #define RESTART_MAX_NS (5 * NS_PER_S)
-#define KILL_GRACE_NS  (5 * NS_PER_S) /* for the cells, after everything was killed */
-#define CLIENT_BURST   64             /* messages read in one go, so that slots get their turn */
+#define KILL_GRACE_NS  (5 * NS_PER_S)  /* for the cells, after everything was killed */
+#define CLIENT_BURST   64              /* messages read in one go, so that slots get their turn */
+#define RESEND_NS      (5 * NS_PER_MS) /* as board.c does with answers */
 
 static struct {
 	struct engine engine;
 	struct pool pool;
 	struct board board;
 	struct front front;
+	struct urgency urgency;
+	struct tested tested;
 	struct msg_hello hello;
 	struct msg_health told; /* what the client heard last, and when */
 	uint64_t told_ns;
 	int epoll_fd, signal_fd;
 	bool server; /* false: one library client, and the end with it */
+	bool keeper; /* of a library that has many runs: with ready cells, as a server */
 	bool draining, stopped;
 	uint64_t drain_deadline_ns;           /* when the rest is killed */
+	uint64_t drain_due_ns, tested_due_ns; /* found the channel full: sent again; 0: was sent */
 	uint64_t restart_ns, restart_wait_ns; /* of the front; 0: it runs */
 	int exit_status;
 } sv;
 
 static void watch(int fd, enum token token)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = token };
+	const struct watch w = { sv.epoll_fd, token };
 
-	if (epoll_ctl(sv.epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
-		log_err("watch", "why=\"%s\"", strerrordesc_np(errno));
+	watch_add(&w, 0, fd, EPOLLIN);
+}
+
+static void unwatch(int fd)
+{
+	const struct watch w = { .epoll_fd = sv.epoll_fd };
+
+	watch_drop(&w, fd);
 }
 
 static int open_loop(struct fault *f)
@@ -123,10 +138,12 @@ static void send_health(bool ready, const struct fault *why)
 	struct msg_health m = { .ready = ready, .why = *why };
 
 	fill_health(&m);
-	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_HEALTH, &m, NULL) < 0)
-		log_warn("health_lost", "ready=%d", ready);
 	sv.told = m;
 	sv.told_ns = clock_ns();
+	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_HEALTH, &m, NULL) < 0) {
+		log_warn("health_lost", "ready=%d", ready);
+		sv.told.pool_ready = UINT32_MAX; /* nothing is like it: it is told again */
+	}
 }
 
 /* Tell the front what has become of the pool, now and then. */
@@ -135,7 +152,10 @@ static uint64_t tell_pool(uint64_t now)
 	const struct fault none = { 0 };
 	struct msg_health m = { .ready = 0 };
 
-	if (!sv.server || sv.draining || sv.board.client_fd < 0)
+	if (!(sv.server || sv.keeper) || sv.draining || sv.board.client_fd < 0)
+		return UINT64_MAX;
+	/* A library waits for the first ready cell, and between its runs it reads nothing. */
+	if (sv.keeper && sv.told.pool_ready > 0)
 		return UINT64_MAX;
 	fill_health(&m);
 	if (m.pool_ready == sv.told.pool_ready && m.warm == sv.told.warm &&
@@ -147,29 +167,54 @@ static uint64_t tell_pool(uint64_t now)
 	return UINT64_MAX;
 }
 
+static void send_tested(void)
+{
+	int r = 0;
+
+	if (sv.server && sv.board.client_fd >= 0)
+		r = channel_send(sv.board.client_fd, MSG_SELFTEST, &sv.tested.last, NULL);
+	sv.tested_due_ns = r < 0 ? clock_ns() + RESEND_NS : 0;
+}
+
 static int greet(struct fault *f)
 {
 	const struct fault none = { 0 };
 	int r = channel_send(sv.board.client_fd, MSG_HELLO, &sv.hello, NULL);
 
+	if (r == 0)
+		r = engine_offer(&sv.engine, sv.board.client_fd);
 	if (r < 0)
 		return fault_set(f, r, "send HELLO");
+	send_tested();
 	send_health(true, &none);
 	return 0;
 }
 
+static void end_front(void)
+{
+	unwatch(sv.front.channel_fd);
+	unwatch(sv.front.log_fd);
+	sv.board.client_fd = -1;
+	urgency_front(&sv.urgency, 0);
+	front_end(&sv.front);
+}
+
 static int start_front(struct fault *f)
 {
-	int r = front_start(&sv.front, sv.engine.self_fd, f);
+	int r = front_start(&sv.front, sv.engine.self_fd, &sv.engine.settings, f);
 
 	if (r < 0)
 		return r;
 	sv.restart_ns = 0;
 	sv.pool.other_child = sv.front.process.pid;
+	urgency_front(&sv.urgency, sv.front.process.pid);
 	sv.board.client_fd = sv.front.channel_fd;
 	watch(sv.front.channel_fd, TOKEN_CLIENT);
 	watch(sv.front.log_fd, TOKEN_LOG);
-	return greet(f);
+	r = greet(f);
+	if (r < 0)
+		end_front();
+	return r;
 }
 
 static void print_banner(void)
@@ -197,6 +242,9 @@ static int start_server(struct fault *f)
 	if (r < 0)
 		return r;
 	engine_hello(&sv.engine, sv.front.port, &sv.hello);
+	tested_open(&sv.tested);
+	if (sv.tested.watch_fd >= 0)
+		watch(sv.tested.watch_fd, TOKEN_TESTED);
 	return start_front(f);
 }
 
@@ -213,11 +261,28 @@ static int start_library(struct fault *f)
 	return greet(f);
 }
 
+/* A front that has much to read gets it a little later; one that cannot be told has nothing to
+ * finish. */
+static void send_drain(void)
+{
+	uint64_t now = clock_ns();
+	struct msg_drain m = {
+		.grace_us =
+			now < sv.drain_deadline_ns ? (sv.drain_deadline_ns - now) / NS_PER_US : 0,
+	};
+	int r = sv.board.client_fd >= 0 ? channel_send(sv.board.client_fd, MSG_DRAIN, &m, NULL)
+					: -EPIPE;
+
+	sv.drain_due_ns = r == -EAGAIN ? now + RESEND_NS : 0;
+	if (r < 0 && r != -EAGAIN)
+		sv.stopped = true;
+}
+
 /* Begin the orderly end: nothing new, what runs may finish within the grace. */
 static void drain(void)
 {
 	const struct fault why = { .code = -ESHUTDOWN, .text = "shutting down" };
-	struct msg_drain m = { .grace_us = sv.engine.settings.shutdown_grace_us };
+	uint64_t grace_us = sv.engine.settings.shutdown_grace_us;
 
 	if (sv.draining || !sv.server) {
 		/* The second signal, or a library whose only purpose was the run. */
@@ -226,14 +291,11 @@ static void drain(void)
 		return;
 	}
 	sv.draining = true;
-	sv.drain_deadline_ns = clock_ns() + m.grace_us * NS_PER_US;
+	sv.drain_deadline_ns = clock_ns() + grace_us * NS_PER_US;
 	log_info("drain", "running=%u grace_ms=%lu", board_busy(&sv.board),
-		(unsigned long)(m.grace_us / 1000));
-	if (sv.restart_ns != 0)
-		sv.stopped = true; /* no front that could finish anything */
+		(unsigned long)(grace_us / 1000));
 	send_health(false, &why);
-	if (sv.board.client_fd >= 0 && channel_send(sv.board.client_fd, MSG_DRAIN, &m, NULL) < 0)
-		sv.stopped = true;
+	send_drain();
 	/* Our copy too, or whoever connects now would wait in the backlog until the end. */
 	front_unlisten(&sv.front, &sv.engine.settings);
 }
@@ -254,15 +316,13 @@ static void client_gone(const char *why)
 {
 	uint64_t wait = sv.restart_wait_ns;
 
-	(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.board.client_fd, NULL);
-	sv.board.client_fd = -1;
-	board_cancel_all(&sv.board);
+	unwatch(sv.board.client_fd);
+	board_lose_client(&sv.board);
 	if (!sv.server) {
 		sv.stopped = true;
 		return;
 	}
-	(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.front.log_fd, NULL);
-	front_end(&sv.front);
+	end_front();
 	if (sv.draining) {
 		sv.stopped = true;
 		return;
@@ -285,6 +345,8 @@ static void on_message(struct msg *m)
 		(void)channel_send(sv.board.client_fd, MSG_REFUSED, &no, NULL);
 		msg_done(m);
 	} else if (m->type == MSG_SUBMIT && board_submit(&sv.board, m, &rule) < 0) {
+		client_gone(rule);
+	} else if (m->type == MSG_COLLECT && board_collect(&sv.board, m, &rule) < 0) {
 		client_gone(rule);
 	}
 	/* A front that can send a message has come up: its next crash is a new one. */
@@ -310,10 +372,20 @@ static void on_client(void)
 	}
 }
 
+static void on_tested(void)
+{
+	if (tested_look(&sv.tested))
+		send_tested();
+}
+
 static void on_event(const struct epoll_event *ev)
 {
 	uint64_t token = ev->data.u64;
 
+	if (token >= TOKEN_SLOTS + LEASE_CELLS) {
+		pool_answer(&sv.pool, (unsigned)(token - TOKEN_SLOTS - LEASE_CELLS));
+		return;
+	}
 	if (token >= TOKEN_SLOTS) {
 		board_look(&sv.board, (unsigned)(token - TOKEN_SLOTS));
 		return;
@@ -328,10 +400,13 @@ static void on_event(const struct epoll_event *ev)
 		break;
 	case TOKEN_LOG:
 		if (sv.front.log_fd >= 0 && !front_relay_log(&sv.front))
-			(void)epoll_ctl(sv.epoll_fd, EPOLL_CTL_DEL, sv.front.log_fd, NULL);
+			unwatch(sv.front.log_fd);
 		break;
 	case TOKEN_RECORDS:
 		board_hear_records(&sv.board);
+		break;
+	case TOKEN_TESTED:
+		on_tested();
 		break;
 	case TOKEN_ZYGOTE:
 	case TOKEN_ZYGOTE_NEXT:
@@ -344,13 +419,30 @@ static void on_event(const struct epoll_event *ev)
 	}
 }
 
+/* What is to be sent again. */
+static uint64_t resend(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (sv.tested_due_ns != 0 && now >= sv.tested_due_ns)
+		send_tested();
+	if (sv.drain_due_ns != 0 && now >= sv.drain_due_ns)
+		send_drain();
+	if (sv.tested_due_ns != 0)
+		next = clock_earlier(next, sv.tested_due_ns);
+	if (sv.drain_due_ns != 0)
+		next = clock_earlier(next, sv.drain_due_ns);
+	return next;
+}
+
 static uint64_t tick(void)
 {
-	uint64_t next = board_tick(&sv.board), now = clock_ns(), tell = tell_pool(now);
+	uint64_t next = board_tick(&sv.board), now = clock_ns();
 	struct fault f = { 0 };
 
-	if (tell < next)
-		next = tell;
+	next = clock_earlier(next, tell_pool(now));
+	next = clock_earlier(next, resend(now));
+	next = clock_earlier(next, urgency_tick(&sv.urgency, board_busy(&sv.board), now));
 
 	if (sv.draining && !sv.stopped) {
 		if (now >= sv.drain_deadline_ns)
@@ -361,20 +453,21 @@ static uint64_t tick(void)
 	if (sv.restart_ns == 0)
 		return next;
 	if (now < sv.restart_ns)
-		return sv.restart_ns < next ? sv.restart_ns : next;
+		return clock_earlier(next, sv.restart_ns);
 	if (start_front(&f) < 0) {
 		log_err("front_restart", "why=%s", LQ(f.text));
 		sv.restart_ns = now + RESTART_MAX_NS;
-	} else {
-		log_warn("front_restarted", "starts=%u", sv.front.starts);
+		return clock_earlier(next, sv.restart_ns);
 	}
+	log_warn("front_restarted", "starts=%u", sv.front.starts);
 	return next;
 }
 
 static void turn(uint64_t until_ns)
 {
 	struct epoll_event ev[32];
-	int n = epoll_wait(sv.epoll_fd, ev, 32, clock_ms_until(until_ns));
+	uint64_t next = clock_earlier(until_ns, watch_retry(clock_ns()));
+	int n = epoll_wait(sv.epoll_fd, ev, 32, clock_ms_until(next));
 
 	for (int i = 0; i < n; i++)
 		on_event(&ev[i]);
@@ -415,17 +508,28 @@ static void say_refusal(const struct fault *f)
 		(void)channel_send(BOOT_CHANNEL, MSG_HEALTH, &m, NULL);
 }
 
+static bool is_collector(const void *ctx, pid_t pid)
+{
+	return collects_know(ctx, pid);
+}
+
 /* A library's one run is served sooner by a cold start than by a zygote that must import
- * everything first. */
+ * everything first. One that has many asks for it (GBX_READY_CELLS). */
 static void open_pool(void)
 {
 	struct settings *s = &sv.engine.settings;
 
-	pool_open(&sv.pool, s, &sv.engine.factory, sv.server && !s->cold);
+	pool_open(&sv.pool, s, &sv.engine.factory, (sv.server || sv.keeper) && !s->cold);
+	sv.pool.factories = &sv.engine.factories;
+	sv.pool.builds.count = s->max_runs;
 	sv.pool.watch = (struct watch){ sv.epoll_fd, TOKEN_SLOTS };
 	sv.pool.lineage.watch = (struct watch){ sv.epoll_fd, TOKEN_ZYGOTE };
 	sv.board.settings = s;
 	sv.board.pool = &sv.pool;
+	sv.board.collects.pool = &sv.pool;
+	sv.board.collects.settings = s;
+	sv.pool.claims = is_collector;
+	sv.pool.claims_ctx = &sv.board.collects;
 	sv.board.slots = s->max_runs;
 	sv.board.records = &sv.engine.records;
 	if (sv.engine.records.fd >= 0)
@@ -437,15 +541,22 @@ static int start(struct fault *f)
 	int r = open_loop(f);
 
 	if (r == 0)
-		r = engine_open(&sv.engine, sv.server, f);
+		r = engine_open(&sv.engine, sv.server || sv.keeper, f);
 	if (r < 0)
 		return r;
 	log_setup("supervisor", (enum log_level)sv.engine.settings.log_level);
+	urgency_init(&sv.urgency, sv.server && sv.engine.settings.urgent);
 	open_pool();
 	r = sv.server ? start_server(f) : start_library(f);
 	if (r == 0)
-		r = caps_keep_only(KEPT_CAPABILITIES, f);
+		r = caps_keep_only(KEPT_CAPABILITIES | (caps_permitted() & LIKED_CAPABILITIES), f);
 	return r;
+}
+
+int role_keeper(void)
+{
+	sv.keeper = true;
+	return role_supervisor();
 }
 
 int role_supervisor(void)
@@ -458,6 +569,7 @@ int role_supervisor(void)
 	sv.restart_wait_ns = RESTART_MIN_NS;
 	engine_clear(&sv.engine);
 	front_clear(&sv.front);
+	tested_clear(&sv.tested);
 	board_init(&sv.board);
 	if (start(&f) < 0) {
 		say_refusal(&f);

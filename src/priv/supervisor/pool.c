@@ -2,8 +2,10 @@
  * are, and why, in pool_stock.c; who forks their mains in lineage.c. */
 #include "priv/supervisor/pool.h"
 
+#include "base/log.h"
 #include "priv/supervisor/pool_internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- Taken, given back ---- */
@@ -29,14 +31,13 @@ unsigned pool_ready(const struct pool *p)
 	return pool_count(p, pool_is_spare);
 }
 
-static bool is_alive(const struct pool *p, const struct cell *c)
-{
-	return !pool_is_free(p, c);
-}
-
 unsigned pool_alive(const struct pool *p)
 {
-	return pool_count(p, is_alive) + reaper_is_busy(&p->reaper);
+	unsigned n = reaper_is_busy(&p->reaper);
+
+	for (unsigned i = 0; i < p->high; i++)
+		n += !pool_is_free(p, &p->cells[i]);
+	return n;
 }
 
 /* ---- The zygotes' answers ---- */
@@ -45,7 +46,29 @@ static int fork_main(void *ctx, struct cell *c, int channel_fd)
 {
 	struct pool *p = ctx;
 
+	/* A zygote's child broke: what comes next must not hang on zygotes. It is replaced when it
+	 * is not needed. */
+	if (p->failures > 0) {
+		c->generation = 0;
+		c->rehearsed = false;
+		return -EAGAIN;
+	}
 	return lineage_fork(&p->lineage, c, channel_fd, p->rehearse);
+}
+
+/* Does somebody reap it? */
+static bool is_ours(pid_t pid, void *ctx)
+{
+	const struct pool *p = ctx;
+
+	if (pid == p->other_child || lineage_knows(&p->lineage, pid) ||
+		reaper_knows(&p->reaper, pid) || (p->claims && p->claims(p->claims_ctx, pid)))
+		return true;
+	for (unsigned i = 0; i < p->high; i++) {
+		if (p->cells[i].init.pid == pid || p->cells[i].main.pid == pid)
+			return true;
+	}
+	return false;
 }
 
 static struct cell *awaiting(struct pool *p, uint64_t id)
@@ -64,6 +87,12 @@ static bool on_forked(void *ctx, uint64_t id, struct process *child)
 	struct pool *p = ctx;
 	struct cell *c = awaiting(p, id);
 
+	if (is_ours(child->pid, p)) {
+		/* A child all right, but somebody's: the front, an init, another cell's main. */
+		log_err("forked", "why=\"the child is not a new one\"");
+		process_close(child);
+		return false;
+	}
 	if (!c) {
 		/* Its cell is gone: it meets a closed channel. */
 		reaper_keep(&p->reaper, child);
@@ -96,20 +125,6 @@ static void on_lost(void *ctx, uint64_t generation)
 }
 
 /* ---- The clock ---- */
-
-static bool is_ours(pid_t pid, void *ctx)
-{
-	const struct pool *p = ctx;
-
-	if (pid == p->other_child || lineage_knows(&p->lineage, pid) ||
-		reaper_knows(&p->reaper, pid))
-		return true;
-	for (unsigned i = 0; i < p->high; i++) {
-		if (p->cells[i].init.pid == pid || p->cells[i].main.pid == pid)
-			return true;
-	}
-	return false;
-}
 
 /* Patience grows with the wait: init usually dies in a millisecond or two. */
 static uint64_t remove_retry_ns(const struct cell *c, uint64_t now)
@@ -147,6 +162,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	reaper_tick(&p->reaper, now, is_ours, p);
 	lineage_tick(&p->lineage, now);
 	next = tick_dying(p, now);
+	pool_drop_orders(p);
 	pool_restock(p, now);
 
 	if (reaper_is_busy(&p->reaper))

@@ -10,6 +10,8 @@
 #pragma once
 
 #include "priv/launch/cell.h"
+#include "priv/supervisor/builds.h"
+#include "priv/supervisor/factories.h"
 #include "priv/supervisor/lease.h"
 #include "priv/supervisor/lineage.h"
 #include "priv/supervisor/reaper.h"
@@ -19,16 +21,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+_Static_assert(RUNS_MAX + POOL_MAX <= LEASE_CELLS, "each has a slot");
+
+/* What the cell in a slot was made for. */
+struct order {
+	const struct cell_factory *factory; /* of another language; NULL: the pool's own */
+	uint64_t number; /* the order that it answers; of another language only */
+	bool wanted;     /* its run was waiting when it was last asked */
+};
+
 struct pool {
 	struct cell cells[LEASE_CELLS];
 	bool taken[LEASE_CELLS]; /* somebody drives it */
-	unsigned high;           /* slots from here on were never used */
+	struct order orders[LEASE_CELLS];
+	unsigned high; /* slots from here on were never used */
 	uint64_t next_id;
 	const struct settings *settings;
 	struct cell_factory *factory;
 	struct watch watch; /* the cells, by slot; the opener's to set */
 	struct lineage lineage;
 	struct reaper reaper;
+	/* Children that are not the pool's: collectors. NULL: there are none. */
+	bool (*claims)(const void *ctx, pid_t pid);
+	const void *claims_ctx;
 	pid_t other_child;  /* a child of this process that is not the pool's: the front; 0: none */
 	bool closing;       /* nothing is made any more */
 	bool rehearse;      /* forks asked for now prepare in full */
@@ -36,8 +51,14 @@ struct pool {
 	unsigned running;   /* and with one */
 	uint64_t busy_ns;   /* when a run last wanted or had a cell */
 	uint64_t refill_ns; /* not before: builds failed, or runs have the CPU */
+	uint64_t failed_ns; /* when the last build failed */
 	unsigned failures;  /* builds that failed in a row */
-	struct fault fault; /* of the last one */
+	unsigned vanished;  /* builds in a row that somebody's kill has ended */
+	struct fault fault; /* of the last failure */
+	struct builds builds;
+	struct factories *factories; /* of other languages; NULL: there are none */
+	uint64_t failed_order;       /* a cell for it could not be made; 0: none */
+	struct fault failed_why;
 };
 
 /* Begin with no cell. `warm`: zygotes fork their mains, if one can be started. The caller
@@ -48,11 +69,30 @@ void pool_open(struct pool *p, const struct settings *settings, struct cell_fact
 /* A ready cell, taken: of the newest zygote, and then the oldest. NULL: there is none. */
 struct cell *pool_take(struct pool *p) __attribute__((nonnull));
 
+/* A run waits for a cell of another language: see that one is on its way. To be said before every
+ * pool_tick(). */
+struct pool_wish {
+	uint64_t order; /* a number of the caller's, over 0, which stands for that run */
+	uint32_t language;
+	bool compiler;       /* it is the compiler's run */
+	struct build *build; /* to be made, for the compiler, or shown, for the program; or NULL */
+};
+void pool_order(struct pool *p, const struct pool_wish *w) __attribute__((nonnull));
+/* Its cell, taken, when it is ready; or NULL. */
+struct cell *pool_take_other(struct pool *p, uint64_t order) __attribute__((nonnull));
+
+/* What a cell was made from. */
+const struct cell_factory *pool_factory(const struct pool *p, const struct cell *c)
+	__attribute__((nonnull));
+
 /* The program of a taken cell is dead, or never began: end the cell. */
 void pool_give_back(struct pool *p, struct cell *c) __attribute__((nonnull));
 
 /* Something happened at slot `slot`, which nobody has taken. */
 void pool_look(struct pool *p, unsigned slot) __attribute__((nonnull));
+
+/* The listener of the cell in that slot has something: calls that were denied. */
+void pool_answer(struct pool *p, unsigned slot) __attribute__((nonnull));
 
 /* Make, refill, replace, retry. `waiting` runs have no cell, `running` have one. Returns when
  * it wants to be called again. */

@@ -1,11 +1,14 @@
 #include "priv/supervisor/pool_internal.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #define FAILURE_WAIT_NS (200 * NS_PER_MS)
+#define VANISHED_MAX    6 /* in a row; in half an hour of random kills two were */
 
 unsigned pool_slot(const struct pool *p, const struct cell *c)
 {
@@ -26,7 +29,7 @@ bool pool_is_building(const struct pool *p, const struct cell *c)
 
 bool pool_is_spare(const struct pool *p, const struct cell *c)
 {
-	return c->state == CELL_READY && !p->taken[pool_slot(p, c)];
+	return c->state == CELL_READY && !p->taken[pool_slot(p, c)] && !pool_is_other(p, c);
 }
 
 bool pool_is_old(const struct pool *p, const struct cell *c)
@@ -62,6 +65,27 @@ void pool_watch_run(struct pool *p, const struct cell *c)
 	/* cgroup.events is watched from the kill on: until then its news is of no use. */
 }
 
+/* Events of the listeners have numbers of their own, behind those of the slots. */
+static void watch_refusals(const struct pool *p, const struct cell *c)
+{
+	watch_add(&p->watch, LEASE_CELLS + pool_slot(p, c), c->refusals.fd, EPOLLIN);
+}
+
+/* Once nobody asks for more: a listener also tells of the end of the last process. */
+static void leave_refusals(const struct pool *p, struct cell *c)
+{
+	pool_unwatch(p, c->refusals.fd);
+	refusals_close(&c->refusals);
+}
+
+void pool_answer(struct pool *p, unsigned slot)
+{
+	struct cell *c = &p->cells[slot];
+
+	if (slot < LEASE_CELLS && c->refusals.fd >= 0 && !refusals_hear(&c->refusals))
+		leave_refusals(p, c);
+}
+
 static void unwatch_all(const struct pool *p, const struct cell *c)
 {
 	pool_unwatch(p, c->init.pidfd);
@@ -77,6 +101,7 @@ void pool_end(struct pool *p, struct cell *c)
 	pool_unwatch(p, c->main_channel);
 	pool_unwatch(p, c->init_channel);
 	pool_unwatch(p, c->leaf.oom_fd);
+	leave_refusals(p, c);
 	cell_kill(c);
 	/* init's death is what cell_remove() waits for. */
 	pool_watch(p, c, c->init.pidfd, EPOLLIN);
@@ -87,16 +112,39 @@ void pool_end(struct pool *p, struct cell *c)
 void pool_evict(struct pool *p, struct cell *c)
 {
 	pool_unwatch(p, c->main_channel);
+	leave_refusals(p, c);
 	cell_evict(c);
 	pool_watch(p, c, c->main.pidfd, EPOLLIN);
 	pool_watch(p, c, c->leaf.events_fd, EPOLLPRI);
 }
 
+/* A process of the cell is gone and has said nothing: somebody has killed it, the host's OOM killer
+ * perhaps. That is no trouble of making cells, unless it goes on. */
+static bool has_vanished(struct pool *p, const struct cell *c)
+{
+	if (c->fault.code != -EPIPE && c->fault.code != -ESRCH)
+		return false;
+	return p->vanished++ < VANISHED_MAX;
+}
+
+static void count_failure(struct pool *p, const struct cell *c)
+{
+	if (has_vanished(p, c))
+		return;
+	/* Whatever is the matter with a zygote's children counts once: the next main is started cold. */
+	if (!c->warm || p->failures == 0)
+		p->failures++;
+	p->fault = c->fault;
+	p->failed_ns = clock_ns();
+	p->refill_ns = p->failed_ns + FAILURE_WAIT_NS;
+}
+
 void pool_build_failed(struct pool *p, struct cell *c)
 {
-	p->failures++;
-	p->fault = c->fault;
-	p->refill_ns = clock_ns() + FAILURE_WAIT_NS;
+	if (pool_is_other(p, c))
+		pool_order_failed(p, c);
+	else
+		count_failure(p, c);
 	log_err("cell", "id=%lu why=%s", (unsigned long)c->id, LQ(c->fault.text));
 	pool_end(p, c);
 }
@@ -111,7 +159,8 @@ void pool_look_dying(struct pool *p, struct cell *c)
 		return;
 	/* cell_remove() closes what is watched; until then init's end is what is waited for. */
 	unwatch_all(p, c);
-	if (pool_is_wanted(p) && !pool_is_old(p, c) && cell_vacate(c, p->factory)) {
+	if (!pool_is_other(p, c) && pool_is_wanted(p) && !pool_is_old(p, c) &&
+		cell_vacate(c, p->factory)) {
 		pool_watch(p, c, c->init.pidfd, EPOLLIN);
 		return;
 	}
@@ -141,12 +190,8 @@ static bool begin_in_vacant(struct pool *p)
 	return false;
 }
 
-void pool_begin(struct pool *p)
+struct cell *pool_free_slot(struct pool *p)
 {
-	struct fault f = { 0 };
-
-	if (begin_in_vacant(p))
-		return;
 	for (unsigned i = 0; i < LEASE_CELLS; i++) {
 		struct cell *c = &p->cells[i];
 
@@ -155,16 +200,31 @@ void pool_begin(struct pool *p)
 		if (i >= p->high)
 			p->high = i + 1;
 		c->state = CELL_NONE;
-		if (cell_create(c, p->factory, i, p->next_id++, &f) < 0)
-			pool_build_failed(p, c);
-		else
-			pool_watch(p, c, c->init_channel, EPOLLIN);
-		return;
+		p->orders[i] = (struct order){ .factory = NULL };
+		return c;
 	}
+	return NULL;
+}
+
+void pool_begin(struct pool *p)
+{
+	struct fault f = { 0 };
+	struct cell *c;
+
+	if (begin_in_vacant(p))
+		return;
+	c = pool_free_slot(p);
+	if (!c)
+		return;
+	if (cell_create(c, p->factory, pool_slot(p, c), p->next_id++, &f) < 0)
+		pool_build_failed(p, c);
+	else
+		pool_watch(p, c, c->init_channel, EPOLLIN);
 }
 
 void pool_go_cold(struct pool *p, struct cell *c)
 {
+	pool_unwatch(p, c->main_channel);
 	if (cell_unforked(c, p->factory) < 0)
 		pool_build_failed(p, c);
 	else
@@ -175,7 +235,14 @@ void pool_go_cold(struct pool *p, struct cell *c)
 
 static void look_building(struct pool *p, struct cell *c)
 {
-	if (cell_hear(c, p->factory) < 0) {
+	bool is_nobody_there = cell_awaits_fork(c);
+	int r = cell_hear(c, pool_factory(p, c));
+
+	/* Until a zygote has told of main it is the zygote who has its end of the channel. */
+	if (r == 0 && is_nobody_there && c->state == CELL_READY)
+		r = fault_say(&c->fault, -EPROTO, "cell %lu: main spoke before it was there",
+			(unsigned long)c->id);
+	if (r < 0) {
 		pool_build_failed(p, c);
 		return;
 	}
@@ -183,8 +250,10 @@ static void look_building(struct pool *p, struct cell *c)
 	if (c->state != CELL_BUILDING)
 		pool_unwatch(p, c->init_channel);
 	pool_watch(p, c, c->main_channel, EPOLLIN);
-	if (c->state == CELL_READY)
-		p->failures = 0;
+	if (c->state == CELL_ENTERING)
+		watch_refusals(p, c);
+	if (c->state == CELL_READY && !pool_is_other(p, c))
+		p->failures = p->vanished = 0;
 }
 
 void pool_look(struct pool *p, unsigned slot)
@@ -195,7 +264,7 @@ void pool_look(struct pool *p, unsigned slot)
 		return;
 	if (pool_is_building(p, c))
 		look_building(p, c);
-	else if (c->state == CELL_READY && cell_hear(c, p->factory) < 0)
+	else if (c->state == CELL_READY && cell_hear(c, pool_factory(p, c)) < 0)
 		pool_end(p, c); /* init or the parked process died */
 	else if (c->state == CELL_VACANT && cell_is_ruin(c))
 		pool_end(p, c);

@@ -3,6 +3,7 @@
  *   pool.c        the pool as its users see it: taken, given back, ticked, closed; who is told
  *                 what by the lineage
  *   pool_cell.c   one cell of it: begun, listened to, ended, and what of it is watched
+ *   pool_other.c  cells of other languages, each for one run
  *   pool_stock.c  how many cells there are, and which: made, refilled, replaced, aged
  *
  *   runs in    as priv/supervisor/pool.h
@@ -42,9 +43,23 @@ void pool_evict(struct pool *p, struct cell *c) __attribute__((nonnull));
 /* What has become of a cell in DYING? An empty one is vacated or removed. */
 void pool_look_dying(struct pool *p, struct cell *c) __attribute__((nonnull));
 
+/* A slot that nothing is in, for a cell that is made now; NULL: all are in use. */
+struct cell *pool_free_slot(struct pool *p) __attribute__((nonnull));
+
+/* ---- pool_other.c ---- */
+
+/* Is it of another language? Such cells are none of the pool's stock. */
+bool pool_is_other(const struct pool *p, const struct cell *c) __attribute__((nonnull));
+
+/* Such a cell cannot be made: c->fault says why. */
+void pool_order_failed(struct pool *p, const struct cell *c) __attribute__((nonnull));
+
+/* End those whose runs no longer wait. */
+void pool_drop_orders(struct pool *p) __attribute__((nonnull));
+
 /* ---- pool_stock.c ---- */
 
-/* How many cells `is` true of? */
+/* Of how many cells of the stock `is` it true? */
 unsigned pool_count(const struct pool *p, bool (*is)(const struct pool *p, const struct cell *c))
 	__attribute__((nonnull));
 

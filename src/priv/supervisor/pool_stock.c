@@ -75,7 +75,7 @@ unsigned pool_count(const struct pool *p, bool (*is)(const struct pool *p, const
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < p->high; i++)
-		n += is(p, &p->cells[i]);
+		n += !pool_is_other(p, &p->cells[i]) && is(p, &p->cells[i]);
 	return n;
 }
 
@@ -121,8 +121,8 @@ static unsigned ending_cages(const struct pool *p, uint64_t now)
 		const struct cell *c = &p->cells[i];
 
 		n += c->state == CELL_DYING && c->main_ended && !c->main_died &&
-		     now - c->killed_ns < ENDING_LATE_NS && c->runs < p->factory->runs_max &&
-		     !pool_is_old(p, c);
+		     !pool_is_other(p, c) && now - c->killed_ns < ENDING_LATE_NS &&
+		     c->runs < p->factory->runs_max && !pool_is_old(p, c);
 	}
 	return n;
 }
@@ -219,6 +219,8 @@ static bool prepares_in_full(const struct pool *p, unsigned ready, uint64_t now)
 /* A cage that a program has, or will get. */
 static bool is_of_use(const struct pool *p, const struct cell *c, uint64_t now)
 {
+	if (pool_is_other(p, c))
+		return false;
 	if (pool_is_spare(p, c))
 		return !is_stale(p, c, now);
 	if (pool_is_building(p, c))

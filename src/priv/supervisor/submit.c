@@ -1,13 +1,14 @@
 #include "priv/supervisor/submit.h"
 
 #include "base/fault.h"
+#include "base/io.h"
+#include "wire/inputs.h"
+#include "wire/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 /* A pipe of its own, open in exactly the one direction. */
 static bool is_pipe(int fd, int mode, struct stat *ret)
@@ -23,24 +24,59 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-const char *submit_violation(const struct msg *m)
+/* Memory of that very size for as long as it lives: what is written past its end is an error of
+ * the writer's, and a reader can map it. */
+static bool is_report(int fd)
 {
-	const struct msg_submit *s = &m->as.SUBMIT;
-	struct stat st, in, out, err;
-	int seals = fcntl(m->fds[0], F_GET_SEALS);
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
+	struct stat st;
+	int have = fcntl(fd, F_GET_SEALS);
 
-	if (s->reserved != 0 || s->allow_network > 1)
-		return "reserved bits are set";
-	if (seals < 0 || (seals & SEALS) != SEALS)
-		return "the code is not sealed memory";
-	if (fstat(m->fds[0], &st) < 0 || (uint64_t)st.st_size != s->code_bytes)
-		return "the code is not as long as announced";
-	if (!is_pipe(m->fds[1], O_RDONLY, &in))
+	return have >= 0 && (have & seals) == seals && fstat(fd, &st) == 0 &&
+	       (uint64_t)st.st_size == REPORT_BYTES;
+}
+
+static bool has_reserved_bits(const struct msg_submit *s)
+{
+	return (s->report & ~REPORT_ALL) || s->allow_network > 1 || s->part >= RUN_PART_MAX ||
+	       s->collect >= COLLECT_WHEN_MAX || s->reserved != 0;
+}
+
+static const char *streams_violation(const int *fds)
+{
+	struct stat in, out, err;
+
+	if (!is_pipe(fds[1], O_RDONLY, &in))
 		return "stdin is not the read end of a pipe";
-	if (!is_pipe(m->fds[2], O_WRONLY, &out) || !is_pipe(m->fds[3], O_WRONLY, &err))
+	if (!is_pipe(fds[2], O_WRONLY, &out) || !is_pipe(fds[3], O_WRONLY, &err))
 		return "stdout and stderr are not write ends of pipes";
 	if (is_same(&in, &out) || is_same(&in, &err) || is_same(&out, &err))
 		return "one pipe for two streams";
+	return NULL;
+}
+
+const char *submit_violation(const struct msg *m)
+{
+	const struct msg_submit *s = &m->as.SUBMIT;
+	const char *rule;
+	struct stat st;
+	uint64_t bytes;
+	int seals = fcntl(m->fds[0], F_GET_SEALS);
+
+	if (has_reserved_bits(s))
+		return "reserved bits are set";
+	if (s->part == RUN_COMPILER && s->collect != COLLECT_NEVER)
+		return "a compiler leaves nothing to collect";
+	if (seals < 0 || (seals & IO_SEALS) != IO_SEALS)
+		return "the code is not sealed memory";
+	if (__builtin_add_overflow(s->code_bytes, s->inputs_bytes, &bytes) ||
+		fstat(m->fds[0], &st) < 0 || (uint64_t)st.st_size != bytes)
+		return "the code is not as long as announced";
+	rule = streams_violation(m->fds);
+	if (rule)
+		return rule;
+	if (!is_report(m->fds[4]))
+		return "the report is not memory of its size";
 	return NULL;
 }
 
@@ -71,6 +107,9 @@ int submit_check_limits(
 		r = check("cpu time (microseconds)", l->cpu_time_us, 0, max->timeout_us, f);
 	if (r == 0)
 		r = check("code (bytes)", s->code_bytes, 0, settings->code_bytes, f);
+	if (r == 0)
+		r = check("inputs (bytes)", s->inputs_bytes, 0,
+			settings->input_bytes + INPUTS_FRAME_MAX, f);
 	if (r == 0 && s->allow_network)
 		r = fault_say(f, -EOPNOTSUPP, "allow_network: this server has no network gate");
 	return r;

@@ -1,0 +1,125 @@
+#include "priv/supervisor/factories.h"
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "base/own.h"
+#include "kernel/sys.h"
+#include "priv/launch/build.h"
+#include "priv/supervisor/images.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void factories_open(struct factories *fs, const struct cell_factory *usual,
+	const struct languages *languages, const struct settings *settings)
+{
+	memset(fs, 0, sizeof(*fs));
+	fs->usual = usual;
+	fs->languages = languages;
+	fs->settings = settings;
+	fs->offers.count = languages->count;
+	for (uint32_t i = 0; i < languages->count; i++)
+		fs->offers.of[i] = languages->of[i].offer;
+}
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return sys.fstatat(AT_FDCWD, path, &st, 0) == 0;
+}
+
+static int miss(const struct language *l, const char *path, struct fault *f)
+{
+	const char *package = l->offer.package;
+
+	return fault_say(f, -ENOENT, "%s is not installed on this server: there is no %s%s%s",
+		l->runtime.name, path, package[0] ? "; on Debian: apt-get install " : "", package);
+}
+
+/* One that is mounted stays, whatever became of its name. */
+static int look_at_image(const struct factories *fs, unsigned language, struct fault *f)
+{
+	cleanup_fd int root = -1;
+
+	if (fs->of[language].made)
+		return 0;
+	return images_open_offered(
+		fs->settings->image_dir, &fs->languages->of[language].runtime, &root, f);
+}
+
+/* Something that the compiler makes. */
+static bool is_built(const char *path)
+{
+	return strncmp(path, BUILD_PATH "/", sizeof(BUILD_PATH)) == 0;
+}
+
+int factories_look(const struct factories *fs, unsigned language, struct fault *f)
+{
+	const struct language *l = &fs->languages->of[language];
+	const struct runtime *rt = &l->runtime;
+
+	CHECK(language < fs->languages->count);
+	if (l->offer.is_image)
+		return look_at_image(fs, language, f);
+	if (l->offer.compiled && !is_there(l->compile_argv[0]))
+		return miss(l, l->compile_argv[0], f);
+	if (!is_built(rt->argv[0]) && !is_there(rt->argv[0]))
+		return miss(l, rt->argv[0], f);
+	for (unsigned i = 0; i < RUNTIME_ROOTS_MAX && rt->roots[i][0]; i++) {
+		if (rt->roots[i][0] != RUNTIME_OPTIONAL && !is_there(rt->roots[i]))
+			return miss(l, rt->roots[i], f);
+	}
+	return 0;
+}
+
+static int open_view(struct factories *fs, unsigned language, struct fault *f)
+{
+	const struct language *l = &fs->languages->of[language];
+	/* What a failed try has made is in the way of the next one. */
+	unsigned number = language + LANGUAGES_MAX * fs->of[language].tries++;
+	struct view *view = &fs->of[language].view;
+	cleanup_fd int root = -1;
+	int r;
+
+	if (!l->offer.is_image)
+		return view_open_other(view, &l->runtime, number, l->offer.compiled == 1, f);
+	r = images_open_offered(fs->settings->image_dir, &l->runtime, &root, f);
+	if (r == 0)
+		r = view_open_image(view, root, number, f);
+	return r < 0 ? fault_wrap(f, "image %s", l->runtime.name) : 0;
+}
+
+static void make(struct factories *fs, unsigned language)
+{
+	const struct language *l = &fs->languages->of[language];
+	struct cell_factory *made = &fs->of[language].factory;
+	struct cell_factory *compiler = &fs->of[language].compiler_factory;
+
+	*made = *fs->usual;
+	made->view = &fs->of[language].view;
+	made->runtime = &l->runtime;
+	made->fork_main = NULL; /* zygotes are of number 0 */
+	made->fork_ctx = NULL;
+	*compiler = *made;
+	compiler->runtime = &fs->of[language].compiler;
+	fs->of[language].compiler = l->runtime;
+	memcpy(fs->of[language].compiler.argv, l->compile_argv, sizeof(l->compile_argv));
+	offers_limits(&fs->offers, language, fs->settings, &made->usual);
+	offers_compile_limits(&fs->offers, language, fs->settings, &compiler->usual);
+}
+
+const struct cell_factory *factories_get(
+	struct factories *fs, unsigned language, bool compiler, struct fault *f)
+{
+	CHECK(language > 0 && language < fs->languages->count);
+	if (!fs->of[language].made) {
+		if (open_view(fs, language, f) < 0)
+			return NULL;
+		make(fs, language);
+		fs->of[language].made = true;
+	}
+	return compiler ? &fs->of[language].compiler_factory : &fs->of[language].factory;
+}

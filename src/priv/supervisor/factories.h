@@ -1,0 +1,46 @@
+/* What cells of each language are made from: for number 0 that is the engine's own factory, for
+ * the others it is made when the first run of that language comes.
+ *
+ *   runs in    the supervisor and the probe
+ *   owns       the views of the other languages, until the process ends
+ *   threads    none
+ *   blocks     a millisecond, when the view of a language is made
+ */
+#pragma once
+
+#include "priv/launch/cell.h"
+#include "priv/launch/view.h"
+#include "wire/language.h"
+
+#include <stdbool.h>
+
+struct fault;
+
+struct factories {
+	const struct cell_factory *usual; /* of number 0; what the others have in common with it */
+	const struct languages *languages;
+	const struct settings *settings;
+	struct offers offers;
+	struct {
+		bool made;
+		unsigned tries;
+		struct view view;
+		struct cell_factory factory;
+		struct runtime compiler; /* as the language's own, but for its argv */
+		struct cell_factory compiler_factory;
+	} of[LANGUAGES_MAX];
+};
+
+/* Begin with none made. All three stay the caller's, and must outlive it. */
+void factories_open(struct factories *fs, const struct cell_factory *usual,
+	const struct languages *languages, const struct settings *settings)
+	__attribute__((nonnull));
+
+/* Is what the language needs on this host now? 0, or -ENOENT: the fault names what is missing and
+ * the package that has it. Some system calls. */
+int factories_look(const struct factories *fs, unsigned language, struct fault *f)
+	__attribute__((nonnull));
+
+/* The factory of a language, or of its compiler; NULL with the reason in `f`. */
+const struct cell_factory *factories_get(struct factories *fs, unsigned language, bool compiler,
+	struct fault *f) __attribute__((nonnull));

@@ -1,0 +1,156 @@
+#include "priv/supervisor/images.h"
+
+#include "base/fault.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "kernel/sys.h"
+#include "wire/language.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A file that only root can have written, whatever the store lies in. */
+static int open_file(int folder, const char *file, struct stat *ret, struct fault *f)
+{
+	cleanup_fd int fd =
+		sys.openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int r = fd < 0 ? fd : sys.fstat(fd, ret);
+
+	if (r < 0)
+		return fault_set(f, r, "%s", file);
+	if (!S_ISREG(ret->st_mode) || ret->st_uid != 0 || (ret->st_mode & 022))
+		return fault_say(f, -EPERM, "%s: is no file of root's alone", file);
+	return take_fd(&fd);
+}
+
+static int read_record(int folder, const char *name, struct image_record *ret, struct fault *f)
+{
+	struct stat st;
+	cleanup_fd int fd = open_file(folder, IMAGE_RECORD_FILE, &st, f);
+	const char *why;
+
+	if (fd < 0)
+		return fd;
+	memset(ret, 0, sizeof(*ret));
+	why = io_read_all(fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret)
+		      ? image_record_fault(ret)
+		      : "its record is cut short";
+	if (!why && strcmp(ret->name, name) != 0)
+		why = "its record is another image's";
+	return why ? fault_say(f, -EBADMSG, "%s", why) : 0;
+}
+
+static int open_root(int folder, const struct image_record *r, struct fault *f)
+{
+	struct stat st;
+	cleanup_fd int fd = open_file(folder, IMAGE_ROOT_FILE, &st, f);
+
+	if (fd >= 0 && (uint64_t)st.st_size != r->bytes)
+		return fault_say(
+			f, -EBADMSG, "%s has another size than when it was made", IMAGE_ROOT_FILE);
+	return take_fd(&fd);
+}
+
+static int open_in(int store, const char *name, struct image_record *ret, struct fault *f)
+{
+	cleanup_fd int folder =
+		sys.openat(store, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int r;
+
+	if (folder < 0)
+		return fault_set(f, folder, "open it");
+	r = read_record(folder, name, ret, f);
+	return r < 0 ? r : open_root(folder, ret, f);
+}
+
+int images_open(
+	const char *dir, const char *name, struct image_record *ret, int *ret_fd, struct fault *f)
+{
+	cleanup_fd int store = sys.openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	struct fault why = { 0 };
+	int fd = store < 0 ? fault_set(&why, store, "open it") : open_in(store, name, ret, &why);
+
+	if (fd == -ENOENT)
+		return fault_say(f, fd,
+			"there is no image \"%s\" in %s; `glovebox image list` names "
+			"those that there are",
+			name, dir);
+	if (fd < 0) {
+		*f = why;
+		return fault_wrap(f, "image %s in %s", name, dir);
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int is_image(const struct dirent *e)
+{
+	return image_name_is_valid(e->d_name);
+}
+
+static void offer(const char *dir, const char *name, struct languages *to)
+{
+	struct language *l = &to->of[to->count];
+	struct image_record record;
+	cleanup_fd int root = -1;
+	struct fault f = { 0 };
+
+	if (to->count == LANGUAGES_MAX)
+		(void)fault_say(&f, -ENOSPC,
+			"there is no room for more than %u languages and images", LANGUAGES_MAX);
+	else
+		(void)images_open(dir, name, &record, &root, &f);
+	if (f.code < 0) {
+		log_warn("image", "name=%s why=%s", LQ(name), LQ(f.text));
+		return;
+	}
+	memset(l, 0, sizeof(*l));
+	image_runtime(&record, &l->runtime);
+	memcpy(l->offer.name, l->runtime.name, sizeof(l->offer.name));
+	memcpy(l->offer.main_file, l->runtime.main_file, sizeof(l->offer.main_file));
+	l->offer.is_image = 1;
+	to->count++;
+}
+
+void images_offer(const char *dir, struct languages *to)
+{
+	struct dirent **list;
+	int n = scandir(dir, &list, is_image, alphasort);
+
+	if (n < 0) {
+		if (errno != ENOENT)
+			log_warn("images", "why=\"%s: %s\"", dir, strerrordesc_np(errno));
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		offer(dir, list[i]->d_name, to);
+		free(list[i]);
+	}
+	free(list);
+}
+
+int images_open_offered(
+	const char *dir, const struct runtime *offered, int *ret_fd, struct fault *f)
+{
+	struct image_record record;
+	struct runtime now;
+	cleanup_fd int root = -1;
+	int r = images_open(dir, offered->name, &record, &root, f);
+
+	if (r < 0)
+		return r;
+	image_runtime(&record, &now);
+	if (memcmp(&now, offered, sizeof(now)) != 0)
+		return fault_say(f, -ESTALE,
+			"image %s: was replaced by another one; it can be used when the server is "
+			"started again",
+			offered->name);
+	*ret_fd = take_fd(&root);
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* Images of the store (wire/image.h), opened for cells.
+ *
+ *   runs in    the supervisor and the probe
+ *   trusts     files of root's alone, and image_record_fault()
+ */
+#pragma once
+
+#include "wire/image.h"
+
+struct fault;
+struct languages;
+
+/* The record of the image `name` in the store `dir`, and its root, open. -ENOENT: there is no
+ * such image. */
+int images_open(const char *dir, const char *name, struct image_record *ret, int *ret_fd,
+	struct fault *f) __attribute__((nonnull));
+
+/* Put every image of the store behind the languages, as far as there is room, by their names. One
+ * that cannot be used is told of in the log. No store is no fault. */
+void images_offer(const char *dir, struct languages *to) __attribute__((nonnull));
+
+/* images_open() of one that was offered: -ESTALE when it is another one by now. */
+int images_open_offered(const char *dir, const struct runtime *offered, int *ret_fd,
+	struct fault *f) __attribute__((nonnull));
