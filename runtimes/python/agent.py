@@ -90,6 +90,28 @@ def numpy_state():
     return address, words.nbytes
 
 
+def arrange(args, env, entry):
+    """Before a program with inputs: what a cold start would have made of its arguments, its
+    environment, and the path of a file that is the program (b"": it is where it always is).
+    The objects stay those that there are: what is new in sys counts as the program's."""
+    import os
+    for word in env:
+        name, _, value = word.partition(b"=")
+        os.environb[name] = value
+        if name == b"TZ":
+            sys.modules["time"].tzset()
+    words = [os.fsdecode(word) for word in args]
+    if entry:
+        path = os.fsdecode(entry)
+        first = sys.argv[0]
+        sys.argv[0] = sys.orig_argv[sys.orig_argv.index(first)] = path
+        sys.path[0] = os.path.dirname("/workspace/" + path)
+        sys.path_importer_cache.pop("/workspace/" + first, None)
+        sys.path_importer_cache["/workspace/" + path] = None
+    sys.argv += words
+    sys.orig_argv += words
+
+
 def scrub():
     """After a rehearsal: what the training program left in modules that it shares."""
     sys.path_importer_cache.pop("/workspace", None)
@@ -193,7 +215,7 @@ def main():
     gc.freeze()
     if "threading" in sys.modules:
         sys.modules["threading"].main_thread()._native_id = CELL_MAIN_TID
-    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), scrub,
+    glovebox.serve(sys.version.split()[0], fork_done, reseeders(), arrange, scrub,
                    PRACTICE + more_practice, TRAINING + more_practice)
 
 

@@ -7,7 +7,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
+
+#define SEND_RETRY_NS 1000000 /* a message that the kernel had no memory for */
 
 int box_receive(const char *what, struct msg *ret, struct fault *f)
 {
@@ -46,11 +49,20 @@ int box_die_with_supervisor(struct fault *f)
 	return (p.revents & POLLHUP) ? fault_set(f, -EPIPE, "the supervisor is gone") : 0;
 }
 
+/* By the kernel, for a moment: nobody is gone. If it lasts, the supervisor's deadline ends us. */
+static bool is_refused(int r)
+{
+	return r < 0 && r != -EPIPE && r != -ECONNRESET && r != -ENOTCONN && r != -EBADF &&
+	       r != -ENOTSOCK;
+}
+
 void box_fail(const struct fault *f, const char *who)
 {
 	struct msg_broken m = { .fault = *f };
 
 	(void)fault_wrap(&m.fault, "%s", who);
-	(void)channel_send(BOX_CHANNEL_FD, MSG_BROKEN, &m, NULL);
+	/* Without this word our status would be taken for the program's. */
+	while (is_refused(channel_send(BOX_CHANNEL_FD, MSG_BROKEN, &m, NULL)))
+		(void)nanosleep(&(struct timespec){ .tv_nsec = SEND_RETRY_NS }, NULL);
 	_exit(BOX_FAILED_STATUS);
 }

@@ -23,5 +23,5 @@ int box_expect(enum msg_type type, struct msg *ret, struct fault *f) __attribute
  * clears it; the look at the channel catches a supervisor that died in between. */
 int box_die_with_supervisor(struct fault *f) __attribute__((nonnull));
 
-/* Report `f` and end. */
+/* Report `f` and end, once the report has been sent or the supervisor is gone. */
 _Noreturn void box_fail(const struct fault *f, const char *who) __attribute__((nonnull));

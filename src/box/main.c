@@ -1,4 +1,4 @@
-/* What runs inside a cell on Glovebox's behalf, as one small static program that shares
+/* What runs inside a cell on Glovebox's behalf, or after it, as one small static program that shares
  * no memory with any other process:
  *
  *   init   pid 1 of the cell. Builds the cage from inside (init/steps.c), gives up every
@@ -10,9 +10,13 @@
  *   zygote builds the same view for an interpreter that forks into cells (zygote/steps.c),
  *          and becomes it by execve().
  *
+ *   collect reads what a dead program has left in its workspace (collect/walk.c), outside of
+ *          any cell, as its user and with nothing but the descriptors for that.
+ *
  * All speak to the supervisor over descriptor 3, and to nobody else. A failure is one
  * BROKEN message; then the process ends and the supervisor kills the cell.
  */
+#include "box/collect/collect.h"
 #include "box/enter/enter.h"
 #include "box/init/init.h"
 #include "box/zygote/zygote.h"
@@ -27,5 +31,7 @@ int main(int argc, char **argv)
 		return box_enter();
 	if (argc == 2 && strcmp(argv[1], "zygote") == 0)
 		return box_zygote();
+	if (argc == 2 && strcmp(argv[1], "collect") == 0)
+		return box_collect();
 	return 2;
 }

@@ -8,9 +8,12 @@
 #include "box/enter/steps.h"
 #include "box/zygote/begin.h"
 #include "box/zygote/finish.h"
+#include "box/zygote/inputs.h"
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
 #include "box/zygote/rehearse.h"
+#include "box/zygote/report.h"
+#include "kernel/signals.h"
 #include "kernel/sys.h"
 
 #include <errno.h>
@@ -41,6 +44,18 @@ static int restore_signals(struct fault *f)
 	return 0;
 }
 
+/* Where the program is. */
+struct program_path {
+	char text[sizeof("/workspace/") + INPUTS_PATH_MAX];
+};
+
+static void name_program(struct program_path *path, const char *name)
+{
+	_Static_assert(RUNTIME_PATH_MAX <= INPUTS_PATH_MAX, "a runtime's file has room as well");
+
+	(void)snprintf(path->text, sizeof(path->text), "/workspace/%s", name);
+}
+
 static int enter(int channel_fd, struct enter_state *s, struct fault *f)
 {
 	int r = sys.dup3(channel_fd, BOX_CHANNEL_FD, O_CLOEXEC);
@@ -53,13 +68,41 @@ static int enter(int channel_fd, struct enter_state *s, struct fault *f)
 	return r == 0 ? restore_signals(f) : r;
 }
 
-static int start(const struct runtime *rt, struct fault *f)
+/* This process becomes a new interpreter: what it ignores now it would ignore for good. */
+static int start_cold(struct runtime *rt, const struct start *s, struct fault *f)
 {
-	static struct msg m;
-	int r = start_await(&m, f);
+	int r = signals_reset(f);
+
+	return r < 0 ? r : start_become(rt, s, f);
+}
+
+static int arrange(struct runtime *rt, struct start *s, const struct child_script *script,
+	struct program_path *path, struct fault *f)
+{
+	int r;
+
+	if (zygote_inputs_need_cold(&s->inputs.in))
+		return start_cold(rt, s, f);
+	if (s->inputs.in.entry)
+		name_program(path, s->inputs.in.entry);
+	r = zygote_inputs_arrange(script->arrange, &s->inputs.in, f);
+	inputs_unload(&s->inputs);
+	return r;
+}
+
+static int start(struct runtime *rt, const struct child_script *script, struct program_path *path,
+	struct report *report, struct fault *f)
+{
+	static struct start s;
+	int r = start_await(rt, &s, f);
 
 	if (r == 0)
-		r = start_prepare(rt, &m, f);
+		r = start_prepare(rt, &s, f);
+	if (r == 0 && s.inputs.map)
+		r = arrange(rt, &s, script, path, f);
+	if (r == 0)
+		r = report_open(report, s.m.fds[START_REPORT], s.m.as.START.report,
+			PyThreadState_Get()->native_thread_id, f);
 	if (r < 0)
 		return r;
 	/* Also the channel: that it closes tells that the program runs. */
@@ -86,7 +129,8 @@ _Noreturn void child_live(int channel_fd, const struct child_script *script)
 {
 	static struct enter_state s; /* static: a runtime is too large for a careful stack */
 	struct fault f = { 0 };
-	char path[sizeof("/workspace/") + RUNTIME_PATH_MAX];
+	struct program_path path;
+	struct report report = { .path = path.text };
 	int r;
 
 	r = enter(channel_fd, &s, &f);
@@ -95,10 +139,10 @@ _Noreturn void child_live(int channel_fd, const struct child_script *script)
 	r = prepare(script, &f);
 	if (r < 0)
 		box_fail(&f, "zygote");
-	(void)snprintf(path, sizeof(path), "/workspace/%s", s.enter.runtime.main_file);
-	r = start(&s.enter.runtime, &f);
+	name_program(&path, s.enter.runtime.main_file);
+	r = start(&s.enter.runtime, script, &path, &report, &f);
 	if (r < 0)
 		box_fail(&f, "start");
 	begin();
-	finish(program_run(path));
+	finish(program_run(&report), &report);
 }

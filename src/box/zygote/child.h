@@ -16,6 +16,7 @@ int child_init(void);
 struct child_script {
 	int (*after_fork)(void);           /* what it must not share */
 	const struct rehearsal *rehearsal; /* NULL: none */
+	struct _object *arrange;           /* a function: the program's arguments and environment */
 };
 
 /* `channel_fd` becomes its channel; everything but the streams is closed. */

@@ -10,6 +10,7 @@
 
 #include "box/zygote/apart.h"
 #include "box/zygote/remains.h"
+#include "box/zygote/report.h"
 #include "box/zygote/streams.h"
 #include "wire/cell.h"
 
@@ -216,13 +217,14 @@ static _Noreturn void leave(int status)
 	_exit(status);
 }
 
-_Noreturn void finish(struct program_end end)
+_Noreturn void finish(struct program_end end, const struct report *r)
 {
 	bool plain;
 	int failed;
 
 	join_threads();
 	(void)Py_MakePendingCalls();
+	report_figures(r); /* matplotlib's own exit function closes them */
 	failed = end_run(true, &plain);
 	if (!plain)
 		apart_take();

@@ -18,5 +18,5 @@ int finish_init(void);
  * something to take apart. */
 void finish_rehearse(bool in_full);
 
-/* End the process. */
-_Noreturn void finish(struct program_end end);
+/* Tell what `r` asks for of what is left, and end the process. */
+_Noreturn void finish(struct program_end end, const struct report *r) __attribute__((nonnull));

@@ -20,6 +20,7 @@
 #include "box/zygote/python.h"
 #include "box/zygote/rehearse.h"
 #include "box/zygote/remains.h"
+#include "box/zygote/report.h"
 #include "box/zygote/settle.h"
 #include "box/zygote/share.h"
 #include "box/zygote/streams.h"
@@ -41,7 +42,7 @@
 
 static struct {
 	struct twin twin;
-	PyObject *fork_done, *reseed, *scrub, *practice, *training; /* the agent's */
+	PyObject *fork_done, *reseed, *arrange, *scrub, *practice, *training; /* the agent's */
 	bool strange_hooks; /* others than the modules' that after_fork() knows */
 	int first_free_fd;
 	struct msg_broken overdue; /* sent by a signal handler */
@@ -251,8 +252,14 @@ static int check_quiet(unsigned received, struct fault *f)
 {
 	int threads = twin_threads(), children = twin_children(), fd = first_free_fd();
 
+	if (threads < 0)
+		return fault_set(f, threads, "count the zygote's threads");
 	if (threads != 1)
 		return fault_say(f, -EBUSY, "the zygote has %d threads", threads);
+	if (children < 0 && children != -ECHILD)
+		return fault_set(f, children, "look for children of the zygote");
+	if (fd < 0)
+		return fault_set(f, fd, "find the zygote's first free descriptor");
 	if (children != -ECHILD)
 		return fault_say(f, -EBUSY, "the zygote has a child process");
 	if (fd != zygote.first_free_fd + (int)received)
@@ -281,6 +288,7 @@ static void fork_one(struct msg *m)
 	const struct child_script script = {
 		.after_fork = after_fork,
 		.rehearsal = m->as.FORK.rehearse ? &training : NULL,
+		.arrange = zygote.arrange,
 	};
 	struct fault f = { 0 };
 	int pidfd = -1;
@@ -355,7 +363,7 @@ static int prepare(struct fault *f)
 	if (r < 0)
 		return fault_set(f, r, "signals");
 	if (program_init() < 0 || streams_init() < 0 || remains_init() < 0 || finish_init() < 0 ||
-		apart_init() < 0)
+		apart_init() < 0 || report_init() < 0 || report_load() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
 	r = practise(f);
@@ -372,7 +380,7 @@ static int prepare(struct fault *f)
 	return box_die_with_supervisor(f);
 }
 
-/* serve(version, fork_done, reseed, scrub, practice, training) */
+/* serve(version, fork_done, reseed, arrange, scrub, practice, training) */
 static PyObject *module_serve(PyObject *self, PyObject *args)
 {
 	static struct msg m; /* static: too large for a careful stack */
@@ -382,8 +390,9 @@ static PyObject *module_serve(PyObject *self, PyObject *args)
 	int r;
 
 	(void)self;
-	if (!PyArg_ParseTuple(args, "sOO!OSS", &version, &zygote.fork_done, &PyTuple_Type,
-		    &zygote.reseed, &zygote.scrub, &zygote.practice, &zygote.training))
+	if (!PyArg_ParseTuple(args, "sOO!OOSS", &version, &zygote.fork_done, &PyTuple_Type,
+		    &zygote.reseed, &zygote.arrange, &zygote.scrub, &zygote.practice,
+		    &zygote.training))
 		return NULL;
 	(void)snprintf(warm.version, sizeof(warm.version), "%s", version);
 	if (prepare(&f) < 0) {

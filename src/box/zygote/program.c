@@ -2,6 +2,9 @@
 
 #include "box/zygote/program.h"
 
+#include "box/zygote/report.h"
+#include "wire/report.h"
+
 #include <stdio.h>
 
 static PyObject *loader_type; /* SourceFileLoader, which says where __main__ came from */
@@ -16,7 +19,7 @@ static PyObject *agents_path(void)
 	return agent ? PyObject_GetAttrString(agent, "__file__") : NULL;
 }
 
-int program_init(void)
+static int look_up(void)
 {
 	PyObject *external = PyImport_ImportModule("_frozen_importlib_external");
 	PyObject *frozen = PyImport_ImportModule("_frozen_importlib");
@@ -27,9 +30,16 @@ int program_init(void)
 	}
 	Py_XDECREF(external);
 	Py_XDECREF(frozen);
-	own_path = agents_path();
 	flush_name = PyUnicode_InternFromString("flush");
-	return loader_type && builtin_loader && own_path && flush_name ? 0 : -1;
+	return loader_type && builtin_loader && flush_name ? 0 : -1;
+}
+
+int program_init(void)
+{
+	if (look_up() < 0)
+		return -1;
+	own_path = agents_path();
+	return own_path ? 0 : -1;
 }
 
 /* The interpreter believes that it is called from nowhere: no frame of the agent shows in
@@ -120,6 +130,30 @@ int program_prepare(void)
 	return r;
 }
 
+int program_move(const char *path)
+{
+	PyObject *module = PyImport_AddModule("__main__");
+	PyObject *text = PyUnicode_DecodeFSDefault(path), *whole = NULL;
+
+	if (text)
+		whole = PyUnicode_FromFormat("/workspace/%U", text);
+	Py_XDECREF(text);
+	if (!module || !whole)
+		return -1;
+	Py_SETREF(own_path, whole);
+	return place_main(PyModule_GetDict(module));
+}
+
+int program_adopt(const char *path)
+{
+	PyObject *module = PyImport_AddModule("__main__");
+
+	if (!module || look_up() < 0)
+		return -1;
+	own_path = PyUnicode_DecodeFSDefault(path);
+	return own_path ? place_main(PyModule_GetDict(module)) : -1;
+}
+
 static void flush_stream(const char *name)
 {
 	PyObject *type, *value, *traceback, *stream, *r;
@@ -180,7 +214,7 @@ static int exit_status(void)
 	return status;
 }
 
-static struct program_end unhandled(void)
+static struct program_end unhandled(const struct report *r)
 {
 	struct program_end end = { .status = 1 };
 
@@ -190,28 +224,49 @@ static struct program_end unhandled(void)
 		return end;
 	}
 	end.interrupted = PyErr_Occurred() == PyExc_KeyboardInterrupt;
+	report_error(r); /* first: a hook of the program's may do anything */
 	PyErr_Print();
 	return end;
 }
 
-struct program_end program_run(const char *path)
+/* All but its last expression, and that for its value. */
+static PyObject *run_parts(const struct report *r, PyObject *parts, PyObject *dict)
+{
+	PyObject *done = PyEval_EvalCode(PyTuple_GetItem(parts, 0), dict, dict), *value = NULL;
+
+	if (done)
+		value = PyEval_EvalCode(PyTuple_GetItem(parts, 1), dict, dict);
+	if (value)
+		report_result(r, value);
+	Py_XDECREF(done);
+	return value;
+}
+
+struct program_end program_run(const struct report *r)
 {
 	struct program_end end = { .status = 0 };
 	PyCompilerFlags flags = _PyCompilerFlags_INIT;
-	PyObject *module = PyImport_AddModule("__main__"), *dict, *result;
-	FILE *file = fopen(path, "rbe");
+	PyObject *module = PyImport_AddModule("__main__"), *dict, *result, *parts;
+	FILE *file = fopen(r->path, "rbe");
 
 	if (!module || !file)
 		Py_FatalError("the program cannot be started");
 	dict = PyModule_GetDict(module);
 	Py_INCREF(module);
 	Py_INCREF(dict);
-	result = PyRun_FileExFlags(file, path, Py_file_input, dict, dict, 1, &flags);
+	parts = r->flags & REPORT_LAST ? report_split(r) : NULL;
+	if (parts) {
+		(void)fclose(file);
+		result = run_parts(r, parts, dict);
+		Py_DECREF(parts);
+	} else {
+		result = PyRun_FileExFlags(file, r->path, Py_file_input, dict, dict, 1, &flags);
+	}
 	flush_stream("stderr");
 	flush_stream("stdout");
 	if (!result) {
 		Py_CLEAR(module);
-		end = unhandled();
+		end = unhandled(r);
 	}
 	Py_XDECREF(result);
 	/* After SystemExit the interpreter does not come here. */

@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+struct report;
+
 struct program_end {
 	int status;       /* what exit() is given */
 	bool interrupted; /* by a KeyboardInterrupt that nobody caught: die by SIGINT */
@@ -24,5 +26,12 @@ int program_init(void);
  * every program is. 0 or -1. */
 int program_prepare(void);
 
-/* Run the file `path`, absolute, in the "__main__" that is in place. */
-struct program_end program_run(const char *path);
+/* The "__main__" that is in place is that of another file: `path`, seen from /workspace. 0 or -1. */
+int program_move(const char *path);
+
+/* In an interpreter that was started for the file `path`, absolute, and has not begun with it: the
+ * "__main__" that it has made is that of this file. 0 or -1. */
+int program_adopt(const char *path);
+
+/* Run the file r->path in the "__main__" that is in place, and tell what `r` asks for. */
+struct program_end program_run(const struct report *r);

@@ -6,6 +6,7 @@
 #include "box/zygote/finish.h"
 #include "box/zygote/program.h"
 #include "box/zygote/python.h"
+#include "box/zygote/report.h"
 #include "kernel/sys.h"
 
 #include <errno.h>
@@ -58,11 +59,13 @@ static int open_training(const char *source, unsigned long bytes, int *ret_fd, s
 
 static int run(int program_fd, int (*scrub)(void), bool in_full, struct fault *f)
 {
+	struct report silent = { 0 };
 	struct program_end end;
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program_fd);
-	end = program_run(path);
+	silent.path = path;
+	end = program_run(&silent);
 	finish_rehearse(in_full);
 	if (end.status != 0)
 		return fault_say(f, -EINVAL, "the training program fails");

@@ -1,0 +1,3 @@
+say("spin.began", "yes")
+while True:
+    pass
