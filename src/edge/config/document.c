@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct document_place nowhere;
+
 /* libcyaml explains itself in log lines: the reason first, then a backtrace, innermost
  * first. Both are kept: the first reason, and the first line number. */
 struct complaint {
 	char reason[160];
-	uint32_t line;
+	struct document_place at;
 };
 
 static void on_log(cyaml_log_t level, void *context, const char *fmt, va_list args)
@@ -25,7 +27,7 @@ static void on_log(cyaml_log_t level, void *context, const char *fmt, va_list ar
 
 static void on_log(cyaml_log_t level, void *context, const char *fmt, va_list args)
 {
-	static const char load[] = "Load: ", mark[] = "(line: ";
+	static const char load[] = "Load: ", mark[] = "(line: ", next[] = ", column: ";
 	struct complaint *c = context;
 	char text[256];
 	const char *start = text, *at;
@@ -34,8 +36,13 @@ static void on_log(cyaml_log_t level, void *context, const char *fmt, va_list ar
 		return;
 	text[strcspn(text, "\n")] = '\0';
 	at = strstr(text, mark);
-	if (at && c->line == 0)
-		c->line = (uint32_t)strtoul(at + strlen(mark), NULL, 10);
+	if (at && c->at.line == 0) {
+		char *end;
+
+		c->at.line = (uint32_t)strtoul(at + strlen(mark), &end, 10);
+		if (strncmp(end, next, strlen(next)) == 0)
+			c->at.column = (uint32_t)strtoul(end + strlen(next), NULL, 10);
+	}
 	if (strncmp(start, load, strlen(load)) == 0)
 		start += strlen(load);
 	if (c->reason[0] == '\0' && !at && strncmp(start, "Backtrace", 9) != 0)
@@ -53,27 +60,52 @@ static cyaml_config_t make_config(struct complaint *c)
 	};
 }
 
-uint32_t document_line_of(const struct document *text, const char *key, unsigned nth)
+/* The column of `key`, with its colon, if it begins the line from `p` to `stop`; or 0. */
+static uint32_t column_of(const char *p, const char *stop, const char *key)
+{
+	size_t len = strlen(key);
+	const char *word = p, *k;
+
+	while (word < stop && *word == ' ')
+		word++;
+	k = word < stop && (*word == '"' || *word == '\'') ? word + 1 : word;
+	if (stop <= k || (size_t)(stop - k) <= len || strncmp(k, key, len) != 0)
+		return 0;
+	k += len + (k != word); /* past the closing quote too */
+	while (k < stop && *k == ' ')
+		k++;
+	return k < stop && *k == ':' ? (uint32_t)(word - p) + 1 : 0;
+}
+
+struct document_place document_find(
+	const struct document *text, const char *key, bool top, struct document_place from)
 {
 	const char *p = text->bytes, *end = text->bytes + text->len;
-	size_t len = strlen(key);
 	uint32_t line = 1;
 
 	for (; p < end; line++) {
 		const char *stop = memchr(p, '\n', (size_t)(end - p));
-		const char *k = *p == '"' || *p == '\'' ? p + 1 : p;
+		uint32_t column;
+		bool behind;
 
 		if (!stop)
 			stop = end;
-		if ((size_t)(stop - k) > len && strncmp(k, key, len) == 0) {
-			k += len + (k != p); /* past the closing quote too */
-			k += strspn(k, " ");
-			if (*k == ':' && --nth == 0)
-				return line;
-		}
+		column = column_of(p, stop, key);
+		behind = line > from.line || (line == from.line && column > from.column);
+		if (behind && (top ? column == 1 : column > 0))
+			return (struct document_place){ line, column };
 		p = stop + 1;
 	}
-	return 0;
+	return (struct document_place){ 0, 0 };
+}
+
+/* libcyaml has said where it stood when it met the key: in front of it. */
+static void find_key(const struct document *text, const char *key, struct complaint *c)
+{
+	struct document_place at = document_find(text, key, false, c->at);
+
+	if (at.line > 0)
+		c->at = at;
 }
 
 /* What libcyaml said, in words that help whoever wrote the file. */
@@ -94,12 +126,12 @@ static int explain(
 
 	if (strncmp(c->reason, unknown, strlen(unknown)) == 0) {
 		key = c->reason + strlen(unknown);
-		c->line = document_line_of(text, key, 1);
+		find_key(text, key, c);
 		(void)snprintf(why, sizeof(why), "\"%s\" is no key that is known here",
 			value_quote(key, quoted));
 	} else if (strncmp(c->reason, again, strlen(again)) == 0) {
 		key = c->reason + strlen(again);
-		c->line = document_line_of(text, key, 2);
+		find_key(text, key, c);
 		(void)snprintf(why, sizeof(why), "\"%s\" is there twice", value_quote(key, quoted));
 	} else {
 		(void)snprintf(
@@ -111,8 +143,9 @@ static int explain(
 			if (*p < ' ' || *p == 0x7f)
 				*p = '?';
 	}
-	if (c->line > 0)
-		return fault_say(f, -EINVAL, "%s line %u: %s", text->name, c->line, why);
+	if (c->at.line > 0)
+		return fault_say(f, -EINVAL, "%s line %u, column %u: %s", text->name, c->at.line,
+			c->at.column, why);
 	return fault_say(f, -EINVAL, "%s: %s", text->name, why);
 }
 
@@ -213,7 +246,7 @@ static int apply(
 		const struct config_source from = {
 			.origin = ORIGIN_FILE,
 			.file = text->name,
-			.line = document_line_of(text, keys[i], 1),
+			.line = document_find(text, keys[i], true, nowhere).line,
 		};
 
 		if (v->text)

@@ -12,6 +12,7 @@
 #include "edge/config/parse.h"
 
 #include <cyaml/cyaml.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define DOCUMENT_BYTES_MAX (1u << 20)
@@ -31,7 +32,13 @@ void document_free(const cyaml_schema_value_t *schema, void *loaded) __attribute
 int document_configure(const struct document *text, struct config *c, struct fault *f)
 	__attribute__((nonnull));
 
-/* The line on which a top-level key stands for the `nth` time (from 1); 0 when it is
- * written in a way that this does not see, as {a: 1}. */
-uint32_t document_line_of(const struct document *text, const char *key, unsigned nth)
-	__attribute__((nonnull));
+/* Lines and columns from 1; { 0, 0 }: not known. */
+struct document_place {
+	uint32_t line, column;
+};
+
+/* Where `key` stands as a key for the first time, behind `from` or at the beginning of a later line;
+ * `top`: only as one of the document itself. { 0, 0 } when it is written in a way that this does not
+ * see, as {a: 1}. */
+struct document_place document_find(const struct document *text, const char *key, bool top,
+	struct document_place from) __attribute__((nonnull));

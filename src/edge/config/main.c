@@ -13,8 +13,8 @@
 #include "base/own.h"
 #include "edge/config/document.h"
 #include "edge/config/ids.h"
+#include "edge/config/languages.h"
 #include "edge/config/parse.h"
-#include "edge/config/runtime.h"
 #include "kernel/confine.h"
 #include "wire/channel.h"
 
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define CONFIG_OPEN_FILES   16
-#define OVERRIDES_BYTES_MAX (256u << 10)
+#define OVERRIDES_BYTES_MAX (1u << 20)  /* manifests are among them */
 #define IDS_BYTES_MAX       (16u << 20) /* a passwd of 200,000 people */
 #define FILE_NAME_MAX       128
 
@@ -98,7 +98,7 @@ static int read_file(const char *name, struct config *c, struct fault *f)
 	return document_configure(&(struct document){ b.bytes, b.len, name }, c, f);
 }
 
-static int read_overrides(struct config *c, struct fault *f)
+static int read_overrides(struct config *c, struct languages *l, struct fault *f)
 {
 	CLEANUP_BLOB b = { 0 };
 	int r;
@@ -106,20 +106,20 @@ static int read_overrides(struct config *c, struct fault *f)
 	/* A memfd whose offset is where its writer left it. */
 	(void)lseek(CONFIG_FD_OVERRIDES, 0, SEEK_SET);
 	r = read_blob(CONFIG_FD_OVERRIDES, OVERRIDES_BYTES_MAX, "overrides", &b, f);
-	return r < 0 ? r : config_override(c, b.bytes, b.len, f);
+	if (r == 0)
+		r = config_override(c, b.bytes, b.len, f);
+	return r < 0 ? r : languages_read(l, b.bytes, b.len, true, f);
 }
 
-static int read_runtime(struct runtime *ret, bool *ret_there, struct fault *f)
+/* Those that the program carries; none where only settings are checked. */
+static int read_manifests(struct languages *l, struct fault *f)
 {
 	CLEANUP_BLOB b = { 0 };
 	int r;
 
-	(void)lseek(CONFIG_FD_RUNTIME, 0, SEEK_SET);
-	r = read_blob(CONFIG_FD_RUNTIME, DOCUMENT_BYTES_MAX, "runtime.yaml", &b, f);
-	*ret_there = r == 0 && b.len > 0;
-	if (r < 0 || b.len == 0)
-		return r;
-	return runtime_parse(&(struct document){ b.bytes, b.len, "runtime.yaml" }, ret, f);
+	(void)lseek(CONFIG_FD_RUNTIMES, 0, SEEK_SET);
+	r = read_blob(CONFIG_FD_RUNTIMES, DOCUMENT_BYTES_MAX, "runtimes", &b, f);
+	return r < 0 ? r : languages_read(l, b.bytes, b.len, false, f);
 }
 
 static int check_ids(struct settings *s, struct fault *f)
@@ -183,32 +183,54 @@ static int give_up(struct fault *f)
 	return geteuid() == 0 ? confine(&plan, f) : 0;
 }
 
-static int configure(
-	const struct config_host *host, const char *name, struct config *c, struct fault *f)
+static bool has_default(const struct languages *l)
+{
+	return l->count > 0 && strcmp(l->of[0].runtime.name, LANGUAGE_DEFAULT) == 0;
+}
+
+static int configure(const struct config_host *host, const char *name, struct config *c,
+	struct languages *l, struct fault *f)
 {
 	const char *broken;
-	bool has_runtime = false;
 	int r;
 
 	config_init(c);
 	r = read_file(name, c, f);
 	if (r == 0)
-		r = read_overrides(c, f);
+		r = read_manifests(l, f);
+	if (r == 0)
+		r = read_overrides(c, l, f);
 	if (r == 0)
 		r = config_settle(c, host, f);
 	if (r == 0)
-		r = read_runtime(&c->settings.runtime, &has_runtime, f);
+		r = languages_settle(l, f);
 	if (r == 0)
 		r = check_ids(&c->settings, f);
-	if (r < 0)
+	if (r < 0 || !has_default(l))
 		return r;
-	broken = has_runtime ? settings_fault(&c->settings) : NULL;
+	c->settings.runtime = l->of[0].runtime;
+	broken = settings_fault(&c->settings);
 	return broken ? fault_say(f, -EINVAL, "%s", broken) : 0;
+}
+
+static int answer(const struct config *c, const struct languages *l)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < l->count; i++)
+		r = channel_send(CONFIG_FD_CHANNEL, MSG_LANGUAGE,
+			&(struct msg_language){ .language = l->of[i] }, NULL);
+	if (r == 0)
+		r = channel_send(CONFIG_FD_CHANNEL, MSG_CONFIG,
+			&(struct msg_config){ .settings = c->settings }, NULL);
+	return r;
 }
 
 int role_config(void)
 {
-	static struct config c; /* 10 KiB; zeroed, so that no padding carries anything out */
+	/* Zeroed, so that no padding carries anything out. */
+	static struct config c;
+	static struct languages l;
 	struct config_host host = { 0 };
 	struct fault f = { 0 };
 	char name[FILE_NAME_MAX];
@@ -218,10 +240,9 @@ int role_config(void)
 	look_at_host(&host, name);
 	r = give_up(&f);
 	if (r == 0)
-		r = configure(&host, name, &c, &f);
+		r = configure(&host, name, &c, &l, &f);
 	if (r == 0)
-		r = channel_send(CONFIG_FD_CHANNEL, MSG_CONFIG,
-			&(struct msg_config){ .settings = c.settings }, NULL);
+		r = answer(&c, &l);
 	else
 		(void)channel_send(CONFIG_FD_CHANNEL, MSG_CONFIG_BAD,
 			&(struct msg_config_bad){ .fault = f }, NULL);

@@ -12,7 +12,7 @@ enum config_fd {
 	CONFIG_FD_CHANNEL = 3,
 	CONFIG_FD_OVERRIDES, /* records, see edge/config/parse.h */
 	CONFIG_FD_FILE,      /* YAML, or /dev/null */
-	CONFIG_FD_RUNTIME,   /* manifest YAML, or /dev/null when only settings are checked */
+	CONFIG_FD_RUNTIMES, /* manifests (edge/config/languages.h), or /dev/null: only settings are checked */
 	CONFIG_FD_PASSWD,
 	CONFIG_FD_GROUP,
 	CONFIG_FD_SUBUID

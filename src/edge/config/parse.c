@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/fault.h"
+#include "edge/config/languages.h"
 #include "edge/config/value.h"
 
 #include <errno.h>
@@ -124,13 +125,20 @@ static int set_number(struct settings *to, const struct setting *s, const char *
 	return 0;
 }
 
+static bool is_text_of(enum value_type type, const char *value)
+{
+	if (type == VALUE_MODULES)
+		return is_modules(value);
+	if (value[0] == '\0')
+		return true;
+	return type == VALUE_IMAGE ? image_name_is_valid(value) : value_is_path(value);
+}
+
 static int set_text(struct settings *to, const struct setting *s, const char *value)
 {
 	size_t len = strlen(value);
 
-	if (len >= s->width)
-		return -EINVAL;
-	if (s->type == VALUE_MODULES ? !is_modules(value) : len > 0 && !value_is_path(value))
+	if (len >= s->width || !is_text_of(s->type, value))
 		return -EINVAL;
 	memcpy((char *)to + s->offset, value, len + 1);
 	return 0;
@@ -179,7 +187,7 @@ int config_set(struct config *c, const char *key, const char *value,
 			describe(from, quoted, where));
 	}
 	source = &c->sources[s - table];
-	if (s->type == VALUE_TEXT || s->type == VALUE_MODULES)
+	if (s->type == VALUE_TEXT || s->type == VALUE_MODULES || s->type == VALUE_IMAGE)
 		r = set_text(&c->settings, s, value);
 	else if (s->type == VALUE_LISTEN)
 		r = set_listen(&c->settings, s, value);
@@ -243,6 +251,10 @@ int config_override(struct config *c, const char *records, size_t len, struct fa
 
 		if (!stop)
 			return fault_say(f, -EINVAL, "overrides: the last record is not ended");
+		if (*records == LANGUAGES_MARK) { /* a manifest: languages.h */
+			records = stop + 1;
+			continue;
+		}
 		equals = strchr(records, '=');
 		if (!equals)
 			return fault_say(f, -EINVAL, "overrides: a record has no \"=\"");

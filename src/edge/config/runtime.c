@@ -4,35 +4,84 @@
 #include "base/fault.h"
 #include "base/quantity.h"
 #include "edge/config/document.h"
+#include "edge/config/value.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
+struct manifest_limits {
+	char *timeout, *memory, *cpu, *pids;
+};
+
+struct manifest_compile {
+	char **argv;
+	unsigned argv_count;
+	struct manifest_limits *limits;
+};
+
 struct manifest {
-	char *name, *main_file, *full_proc;
-	char **argv, **env, **roots;
-	unsigned argv_count, env_count, roots_count;
+	char *name, *main_file, *full_proc, *reports, *package, *inventory;
+	char **aliases, **suffixes, **argv, **env, **roots;
+	unsigned aliases_count, suffixes_count, argv_count, env_count, roots_count;
+	struct manifest_limits *limits;
+	struct manifest_compile *compile;
 };
 
 static const cyaml_schema_value_t text_entry = {
 	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, RUNTIME_PATH_MAX - 1),
 };
+static const cyaml_schema_value_t name_entry = {
+	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, RUNTIME_NAME_MAX - 1),
+};
+static const cyaml_schema_value_t suffix_entry = {
+	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, LANGUAGE_SUFFIX_MAX - 1),
+};
+
+#define OPTIONAL (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
+
+static const cyaml_schema_field_t limits_fields[] = {
+	CYAML_FIELD_STRING_PTR(
+		"timeout", OPTIONAL, struct manifest_limits, timeout, 1, RUNTIME_NAME_MAX),
+	CYAML_FIELD_STRING_PTR(
+		"memory", OPTIONAL, struct manifest_limits, memory, 1, RUNTIME_NAME_MAX),
+	CYAML_FIELD_STRING_PTR("cpu", OPTIONAL, struct manifest_limits, cpu, 1, RUNTIME_NAME_MAX),
+	CYAML_FIELD_STRING_PTR("pids", OPTIONAL, struct manifest_limits, pids, 1, RUNTIME_NAME_MAX),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t compile_fields[] = {
+	CYAML_FIELD_SEQUENCE("argv", CYAML_FLAG_POINTER, struct manifest_compile, argv, &text_entry,
+		1, RUNTIME_ARGV_MAX - 1),
+	CYAML_FIELD_MAPPING_PTR("limits", OPTIONAL, struct manifest_compile, limits, limits_fields),
+	CYAML_FIELD_END,
+};
 
 static const cyaml_schema_field_t fields[] = {
 	CYAML_FIELD_STRING_PTR(
 		"name", CYAML_FLAG_POINTER, struct manifest, name, 1, RUNTIME_NAME_MAX - 1),
+	/* One place less than each struct has: "" must end each list. */
+	CYAML_FIELD_SEQUENCE("aliases", OPTIONAL, struct manifest, aliases, &name_entry, 0,
+		LANGUAGE_ALIASES_MAX - 1),
 	CYAML_FIELD_STRING_PTR("main-file", CYAML_FLAG_POINTER, struct manifest, main_file, 1,
 		RUNTIME_PATH_MAX - 1),
-	CYAML_FIELD_STRING_PTR("full-proc", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
-		struct manifest, full_proc, 0, RUNTIME_NAME_MAX),
-	/* One place less than the struct has: "" must end each list. */
+	CYAML_FIELD_SEQUENCE("suffixes", OPTIONAL, struct manifest, suffixes, &suffix_entry, 0,
+		LANGUAGE_SUFFIXES_MAX - 1),
+	CYAML_FIELD_STRING_PTR(
+		"package", OPTIONAL, struct manifest, package, 1, LANGUAGE_PACKAGE_MAX - 1),
+	CYAML_FIELD_STRING_PTR(
+		"full-proc", OPTIONAL, struct manifest, full_proc, 0, RUNTIME_NAME_MAX),
+	CYAML_FIELD_STRING_PTR("reports", OPTIONAL, struct manifest, reports, 0, RUNTIME_NAME_MAX),
 	CYAML_FIELD_SEQUENCE("argv", CYAML_FLAG_POINTER, struct manifest, argv, &text_entry, 1,
 		RUNTIME_ARGV_MAX - 1),
-	CYAML_FIELD_SEQUENCE("env", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct manifest, env,
-		&text_entry, 0, RUNTIME_ENV_MAX - 1),
+	CYAML_FIELD_SEQUENCE(
+		"env", OPTIONAL, struct manifest, env, &text_entry, 0, RUNTIME_ENV_MAX - 1),
 	CYAML_FIELD_SEQUENCE("roots", CYAML_FLAG_POINTER, struct manifest, roots, &text_entry, 1,
 		RUNTIME_ROOTS_MAX - 1),
+	CYAML_FIELD_STRING_PTR("inventory", CYAML_FLAG_POINTER, struct manifest, inventory, 1,
+		LANGUAGE_INVENTORY_MAX - 1),
+	CYAML_FIELD_MAPPING_PTR("limits", OPTIONAL, struct manifest, limits, limits_fields),
+	CYAML_FIELD_MAPPING_PTR("compile", OPTIONAL, struct manifest, compile, compile_fields),
 	CYAML_FIELD_END,
 };
 
@@ -50,32 +99,98 @@ static void copy_text(char *to, size_t room, const char *text)
 	memcpy(to, text, len + 1);
 }
 
-static void copy_list(char (*to)[RUNTIME_PATH_MAX], size_t room, char *const *texts, size_t n)
+/* `to` has `room` places of `size` bytes. */
+static void copy_list(void *to, size_t room, size_t size, char *const *texts, size_t n)
 {
 	CHECK(n < room);
 	for (size_t i = 0; i < n; i++)
-		copy_text(to[i], RUNTIME_PATH_MAX, texts[i]);
+		copy_text((char *)to + i * size, size, texts[i]);
 }
 
-static int convert(const struct manifest *m, struct runtime *ret)
+/* A value that the schema cannot judge: `key` of the section `limits`, or of the document. */
+static int refuse(const struct document *text, const char *section, const char *key,
+	const char *value, const char *expected, struct fault *f)
 {
-	struct runtime r = { 0 };
-	bool full_proc = false;
+	struct document_place at = { 0, 0 };
+	char quoted[VALUE_QUOTE_MAX];
 
-	if (m->full_proc && quantity_bool(m->full_proc, &full_proc) < 0)
-		return -EINVAL;
-	copy_text(r.name, sizeof(r.name), m->name);
-	copy_text(r.main_file, sizeof(r.main_file), m->main_file);
-	copy_list(r.argv, RUNTIME_ARGV_MAX, m->argv, m->argv_count);
-	copy_list(r.env, RUNTIME_ENV_MAX, m->env, m->env_count);
-	copy_list(r.roots, RUNTIME_ROOTS_MAX, m->roots, m->roots_count);
-	r.full_proc = full_proc;
-	*ret = r;
+	if (section)
+		at = document_find(text, section, true, at);
+	at = document_find(text, key, !section, at);
+	return fault_say(f, -EINVAL, "%s line %u, column %u: %s%s%s: \"%s\" is not %s", text->name,
+		at.line, at.column, section ? section : "", section ? ": " : "", key,
+		value_quote(value, quoted), expected);
+}
+
+static int take_number(const struct document *text, const char *key, enum value_type type,
+	const char *value, uint64_t *ret, struct fault *f)
+{
+	/* 0 stands for the server's own; nobody means that by writing it. */
+	if (value && (value_parse_number(type, value, ret) < 0 || *ret == 0))
+		return refuse(text, "limits", key, value, value_expectation(type), f);
 	return 0;
 }
 
-int runtime_parse(const struct document *text, struct runtime *ret, struct fault *f)
+static int take_limits(const struct document *text, const struct manifest_limits *m,
+	struct run_limits *ret, struct fault *f)
 {
+	uint64_t cpu = 0, pids = 0;
+	int r = take_number(text, "timeout", VALUE_DURATION, m->timeout, &ret->timeout_us, f);
+
+	if (r == 0)
+		r = take_number(text, "memory", VALUE_SIZE, m->memory, &ret->memory_bytes, f);
+	if (r == 0)
+		r = take_number(text, "cpu", VALUE_CPUS, m->cpu, &cpu, f);
+	if (r == 0)
+		r = take_number(text, "pids", VALUE_COUNT, m->pids, &pids, f);
+	/* What is too much for the struct is too much for its range: language_fault(). */
+	ret->cpu_milli = cpu < UINT32_MAX ? (uint32_t)cpu : UINT32_MAX;
+	ret->pids = pids < UINT32_MAX ? (uint32_t)pids : UINT32_MAX;
+	return r;
+}
+
+static int convert(const struct document *text, const struct manifest *m, struct language *ret,
+	struct fault *f)
+{
+	struct runtime *r = &ret->runtime;
+	struct offer *o = &ret->offer;
+	bool full_proc = false, reports = false;
+
+	if (m->reports && quantity_bool(m->reports, &reports) < 0)
+		return refuse(text, NULL, "reports", m->reports, "true or false", f);
+	if (m->full_proc && quantity_bool(m->full_proc, &full_proc) < 0)
+		return refuse(text, NULL, "full-proc", m->full_proc, "true or false", f);
+	copy_text(r->name, sizeof(r->name), m->name);
+	copy_text(r->main_file, sizeof(r->main_file), m->main_file);
+	copy_list(r->argv, RUNTIME_ARGV_MAX, RUNTIME_PATH_MAX, m->argv, m->argv_count);
+	copy_list(r->env, RUNTIME_ENV_MAX, RUNTIME_PATH_MAX, m->env, m->env_count);
+	copy_list(r->roots, RUNTIME_ROOTS_MAX, RUNTIME_PATH_MAX, m->roots, m->roots_count);
+	r->full_proc = full_proc;
+	r->reports = reports;
+	o->reports = reports;
+	copy_text(o->name, sizeof(o->name), m->name);
+	copy_text(o->main_file, sizeof(o->main_file), m->main_file);
+	copy_list(o->aliases, LANGUAGE_ALIASES_MAX, RUNTIME_NAME_MAX, m->aliases, m->aliases_count);
+	copy_list(o->suffixes, LANGUAGE_SUFFIXES_MAX, LANGUAGE_SUFFIX_MAX, m->suffixes,
+		m->suffixes_count);
+	copy_text(o->inventory, sizeof(o->inventory), m->inventory);
+	if (m->package)
+		copy_text(o->package, sizeof(o->package), m->package);
+	if (m->compile) {
+		o->compiled = 1;
+		copy_list(ret->compile_argv, RUNTIME_ARGV_MAX, RUNTIME_PATH_MAX, m->compile->argv,
+			m->compile->argv_count);
+	}
+	if (m->limits && take_limits(text, m->limits, &o->limits, f) < 0)
+		return f->code;
+	return m->compile && m->compile->limits
+		       ? take_limits(text, m->compile->limits, &o->compile_limits, f)
+		       : 0;
+}
+
+int runtime_parse(const struct document *text, struct language *ret, struct fault *f)
+{
+	const char *broken;
 	void *m = NULL;
 	int r;
 
@@ -84,9 +199,11 @@ int runtime_parse(const struct document *text, struct runtime *ret, struct fault
 		return r;
 	if (!m)
 		return fault_say(f, -EINVAL, "%s: is empty", text->name);
-	r = convert(m, ret);
-	if (r < 0)
-		(void)fault_say(f, r, "%s: full-proc is neither true nor false", text->name);
+	*ret = (struct language){ 0 };
+	r = convert(text, m, ret, f);
 	document_free(&schema, m);
-	return r;
+	if (r < 0)
+		return r;
+	broken = language_fault(ret);
+	return broken ? fault_say(f, -EINVAL, "%s: %s", text->name, broken) : 0;
 }

@@ -20,6 +20,7 @@ const char *value_expectation(enum value_type type)
 		[VALUE_BOOL] = "true or false",
 		[VALUE_TEXT] = "an absolute path without \"..\"",
 		[VALUE_MODULES] = "names of modules with commas between them",
+		[VALUE_IMAGE] = "the name of an image: letters, digits, -, _ and .",
 		[VALUE_LAYER_SET] = "a layer of the cage (`glovebox doctor` lists them)",
 		[VALUE_LISTEN] = "ADDR:PORT, [ADDR6]:PORT or unix:/PATH",
 		[VALUE_LEVEL] = "err, warn, info or debug",
@@ -31,8 +32,8 @@ const char *value_expectation(enum value_type type)
 
 bool value_is_number(enum value_type type)
 {
-	return type != VALUE_TEXT && type != VALUE_MODULES && type != VALUE_LAYER_SET &&
-	       type != VALUE_LISTEN;
+	return type != VALUE_TEXT && type != VALUE_MODULES && type != VALUE_IMAGE &&
+	       type != VALUE_LAYER_SET && type != VALUE_LISTEN;
 }
 
 static int parse_level(const char *text, uint64_t *ret)

@@ -54,10 +54,17 @@ void answer_send(struct http_request *req, const struct answer *a)
 		(void)snprintf(seconds, sizeof(seconds), "%" PRIu32, out.retry_after_s);
 		extra[n++] = (struct http_header){ "Retry-After", seconds };
 	}
-	/* The line first: what this process does behind the answer would keep the CPU from
-	 * the client that the answer wakes. */
 	log_request(req, &out);
 	http_reply(req, out.status, json_type, out.json, out.len, extra);
+}
+
+void answer_stream(struct http_request *req, const char *type, uint64_t len,
+	const struct http_source *source, const struct http_header *extra)
+{
+	const struct answer a = { .status = 200, .len = len == HTTP_LEN_UNKNOWN ? 0 : (size_t)len };
+
+	log_request(req, &a);
+	http_reply_stream(req, type, len, source, extra);
 }
 
 void answer_detail(struct http_request *req, const struct answer *a, const char *fmt, ...)

@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct http_header;
 struct http_request;
+struct http_source;
 
 struct answer {
 	int status;
@@ -28,6 +30,11 @@ void answer_send(struct http_request *req, const struct answer *a) __attribute__
 /* As answer_send(), with the body {"detail": "TEXT"}. */
 void answer_detail(struct http_request *req, const struct answer *a, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), nonnull));
+
+/* A 200 whose body comes from `source` (taken), as http_reply_stream() sends it. */
+void answer_stream(struct http_request *req, const char *type, uint64_t len,
+	const struct http_source *source, const struct http_header *extra)
+	__attribute__((nonnull(1, 2, 4)));
 
 /* A request that the routes refused: 403, 404, 405 or 415. */
 void answer_refusal(struct http_request *req, int status) __attribute__((nonnull));

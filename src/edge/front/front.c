@@ -14,11 +14,16 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "edge/front/answer.h"
+#include "edge/front/download.h"
 #include "edge/front/kit.h"
 #include "edge/front/link.h"
 #include "edge/front/routes.h"
 #include "edge/front/runs.h"
+#include "edge/front/shelf.h"
+#include "edge/front/stock.h"
 #include "edge/http/server.h"
+#include "wire/inputs.h"
+#include "wire/report.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -26,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Deadlines of a connection's phases. A kept connection costs a descriptor and little
  * else; a body of 4 MiB in 30 s is 140 kB/s; lingering is for the last bytes of an error. */
@@ -45,17 +51,24 @@
 /* How long runs that were cancelled when the grace was over may take to be answered. */
 #define LAST_WORDS_S 5
 
+/* When the line of an answer is written. Not before the answer, nor at once: it wakes the
+ * supervisor, and both would keep a CPU from the client. */
+#define LOG_AFTER_MS 2
+
 struct front {
 	struct event_base *base;
 	struct link *link;
 	struct http_server *http;
-	struct event *drain_timer;
+	struct event *drain_timer, *log_timer;
 	struct msg_hello hello;
 	struct msg_health health;
 	enum reach reach;
+	struct msg_selftest selftest;
 	bool has_health, draining, http_idle, cut_off, stopped;
 	int status;
+	struct shelf *shelf; /* NULL: files are not kept */
 	struct runs runs;
+	struct stock stock;
 	char *openapi, *limits; /* the documents that never change */
 	size_t openapi_len, limits_len;
 };
@@ -81,6 +94,7 @@ static void health(struct front *fr, struct http_request *req)
 		.version = GLOVEBOX_VERSION,
 		.hello = &fr->hello,
 		.health = fr->has_health ? &fr->health : NULL,
+		.selftest = &fr->selftest,
 		.running = fr->runs.queue.running,
 		.queued = fr->runs.queue.waiting,
 		.draining = fr->draining,
@@ -130,8 +144,17 @@ static void on_request(struct http_request *req, void *ctx)
 	case ROUTE_LIMITS:
 		document(req, fr->limits, fr->limits_len);
 		return;
+	case ROUTE_RUNTIMES:
+		stock_request(&fr->stock, req);
+		return;
 	case ROUTE_OPENAPI:
 		document(req, fr->openapi, fr->openapi_len);
+		return;
+	case ROUTE_FILE:
+		download_file(fr->shelf, req);
+		return;
+	case ROUTE_ARCHIVE:
+		download_archive(fr->shelf, req);
 		return;
 	case ROUTE_MAX:
 		break;
@@ -143,6 +166,7 @@ static void on_gone(struct http_request *req, void *ctx)
 {
 	struct front *fr = ctx;
 
+	stock_on_gone(&fr->stock, req);
 	runs_on_gone(&fr->runs, req);
 }
 
@@ -158,6 +182,8 @@ static void on_health(struct front *fr, struct msg_health *m)
 {
 	if (m->why.text[0])
 		(void)fault_launder(&m->why);
+	if (m->warm_why.text[0])
+		(void)fault_launder(&m->warm_why);
 	fr->health = *m;
 	fr->has_health = true;
 	if (fr->draining)
@@ -227,6 +253,8 @@ static void on_message(struct msg *m, void *ctx)
 		(void)runs_on_refused(&fr->runs, &m->as.REFUSED);
 	else if (m->type == MSG_HEALTH)
 		on_health(fr, &m->as.HEALTH);
+	else if (m->type == MSG_SELFTEST)
+		fr->selftest = m->as.SELFTEST;
 	else if (m->type == MSG_DRAIN)
 		drain(fr, &m->as.DRAIN);
 	else
@@ -271,22 +299,57 @@ static int create_http(struct front *fr, int *listen_fd)
 	return 0;
 }
 
-static int fill(struct front *fr, const struct front_plan *plan, struct fault *f)
+static void on_log_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	log_flush();
+}
+
+static void on_log_held(void *arg)
+{
+	static const struct timeval soon = { .tv_usec = LOG_AFTER_MS * 1000 };
+	struct front *fr = arg;
+
+	(void)evtimer_add(fr->log_timer, &soon);
+}
+
+/* /dev/null is there where the supervisor had no file to give. */
+static int open_shelf(struct front *fr, int *fd)
 {
 	const struct settings *s = &fr->hello.settings;
-	const struct link_calls calls = { .got = on_message, .lost = on_lost, .ctx = fr };
-	cleanup_fd int listen_fd = plan->listen_fd;
+	struct stat st;
 
-	/* Room for one SUBMIT and one CANCEL of each run: more cannot wait at a time. */
-	fr->link = link_create(fr->base, plan->channel_fd, 2 * s->max_runs, &calls);
+	if (s->artifact_store == 0 || *fd < 0 || fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	fr->shelf = shelf_create(fr->base, take_fd(fd), s->artifact_store, s->artifact_keep_us);
+	return fr->shelf ? 0 : -ENOMEM;
+}
+
+static int fill(struct front *fr, const struct front_plan *plan, struct fault *f)
+{
+	static const struct offers nothing = { .count = 0 };
+	const struct offers *offers = plan->offers ? plan->offers : &nothing;
+	const struct settings *s = &fr->hello.settings;
+	const struct link_calls calls = { .got = on_message, .lost = on_lost, .ctx = fr };
+	cleanup_fd int listen_fd = plan->listen_fd, store_fd = plan->store_fd;
+
+	/* Room for one SUBMIT, one COLLECT and one CANCEL of each run: more cannot wait at a time. */
+	fr->link = link_create(fr->base, plan->channel_fd, 3 * s->max_runs, &calls);
 	if (!fr->link)
 		return fault_set(f, -ENOMEM, "channel to the supervisor");
-	if (runs_init(&fr->runs, fr->base, fr->link, &fr->hello) < 0)
+	if (open_shelf(fr, &store_fd) < 0)
+		return fault_set(f, -ENOMEM, "shelf");
+	if (runs_init(&fr->runs, fr->base, fr->link, &fr->hello, offers) < 0)
 		return fault_set(f, -ENOMEM, "runs");
+	fr->runs.shelf = fr->shelf;
+	stock_init(&fr->stock, &fr->runs, &fr->hello, &fr->health, offers);
 	fr->openapi = api_openapi_json(s, &fr->openapi_len);
 	fr->limits = api_limits_json(s, &fr->limits_len);
 	fr->drain_timer = evtimer_new(fr->base, on_drain_timer, fr);
-	if (!fr->openapi || !fr->limits || !fr->drain_timer)
+	fr->log_timer = evtimer_new(fr->base, on_log_timer, fr);
+	if (!fr->openapi || !fr->limits || !fr->drain_timer || !fr->log_timer)
 		return fault_set(f, -ENOMEM, "documents");
 	if (create_http(fr, &listen_fd) < 0)
 		return fault_set(f, -ENOMEM, "HTTP server");
@@ -300,6 +363,8 @@ struct front *front_create(const struct front_plan *plan, struct fault *f)
 	if (!fr) {
 		(void)close(plan->channel_fd);
 		(void)close(plan->listen_fd);
+		if (plan->store_fd >= 0)
+			(void)close(plan->store_fd);
 		(void)fault_set(f, -ENOMEM, "front");
 		return NULL;
 	}
@@ -319,10 +384,14 @@ void front_destroy(struct front *fr)
 		return;
 	/* The server first: it may still say that clients are gone. */
 	http_server_destroy(fr->http);
+	stock_done(&fr->stock);
 	runs_done(&fr->runs);
+	shelf_destroy(fr->shelf);
 	link_destroy(fr->link);
 	if (fr->drain_timer)
 		event_free(fr->drain_timer);
+	if (fr->log_timer)
+		event_free(fr->log_timer);
 	free(fr->openapi);
 	free(fr->limits);
 	free(fr);
@@ -330,14 +399,25 @@ void front_destroy(struct front *fr)
 
 int front_run(struct front *fr)
 {
+	log_hold(on_log_held, fr);
 	if (!fr->stopped && event_base_dispatch(fr->base) != 0)
 		log_err("loop", "why=\"the event loop ended\"");
+	log_hold(NULL, NULL);
 	return fr->stopped ? fr->status : 1;
+}
+
+uint64_t front_file_bytes(const struct settings *s)
+{
+	uint64_t most = s->code_bytes + s->input_bytes + INPUTS_FRAME_MAX;
+
+	most = most > REPORT_BYTES ? most : REPORT_BYTES;
+	return s->artifact_store > most ? s->artifact_store : most;
 }
 
 uint32_t front_open_files(const struct settings *s)
 {
-	/* Of each run two streams, and four more while its SUBMIT waits for the channel; as
-	 * many of each kit in stock. */
-	return 64 + s->max_connections + 6 * (s->max_runs + KITS_MAX);
+	/* Of each run its three streams and the report, and five more while its SUBMIT waits for the
+	 * channel; as many of each kit in stock. When it has ended, the two ends of the pipe for its
+	 * files. */
+	return 64 + s->max_connections + 11 * s->max_runs + 9 * KITS_MAX;
 }

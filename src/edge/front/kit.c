@@ -1,5 +1,6 @@
 #include "edge/front/kit.h"
 
+#include "api/report.h"
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -9,8 +10,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 /* One byte makes the kernel find the first page now. It is overwritten, or cut off again. */
 static int make_code(struct kit *k, struct fault *f)
@@ -53,6 +52,20 @@ static int make_output(struct stream *s, const struct kits *ks, int *ret_fd, str
 	return e < 0 ? fault_set(f, e, "watch a pipe") : 0;
 }
 
+static int make_report(struct kit *k, struct fault *f)
+{
+	int fd = api_report_make();
+
+	if (fd < 0)
+		return fault_set(f, fd, "memory for the report");
+	k->report_fd = fd;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return fault_set(f, -errno, "memory for the report");
+	k->fds[4] = fd;
+	return 0;
+}
+
 static struct kit *make(const struct kits *ks, struct fault *f)
 {
 	struct kit *k = calloc(1, sizeof(*k));
@@ -63,10 +76,11 @@ static struct kit *make(const struct kits *ks, struct fault *f)
 	}
 	for (unsigned i = 0; i < MSG_FDS_MAX; i++)
 		k->fds[i] = -1;
-	k->out.fd = k->err.fd = -1;
+	k->out.fd = k->err.fd = k->report_fd = -1;
+	k->in = FEED_NONE;
 	if (make_code(k, f) < 0 || make_input(k, f) < 0 ||
 		make_output(&k->out, ks, &k->fds[2], f) < 0 ||
-		make_output(&k->err, ks, &k->fds[3], f) < 0) {
+		make_output(&k->err, ks, &k->fds[3], f) < 0 || make_report(k, f) < 0) {
 		kit_destroy(k);
 		return NULL;
 	}
@@ -99,17 +113,32 @@ struct kit *kits_take(struct kits *ks, struct fault *f)
 	return ks->count > 0 ? ks->stock[--ks->count] : make(ks, f);
 }
 
-int kit_seal_code(struct kit *k, const void *code, size_t len, struct fault *f)
+int kit_seal(struct kit *k, const struct kit_content *c, struct fault *f)
 {
-	int e = len > 0 ? io_write_all(k->fds[0], code, len) : 0;
+	size_t len = c->code_len + c->inputs_len;
+	int e = c->code_len > 0 ? io_write_all(k->fds[0], c->code, c->code_len) : 0;
 
+	if (e == 0 && c->inputs_len > 0)
+		e = io_write_all(k->fds[0], c->inputs, c->inputs_len);
 	if (e == 0 && len == 0 && ftruncate(k->fds[0], 0) < 0)
 		e = -errno;
 	if (e < 0)
-		return fault_set(f, e, "write %zu bytes of code", len);
-	if (fcntl(k->fds[0], F_ADD_SEALS, SEALS) < 0)
-		return fault_set(f, -errno, "seal the code");
-	return 0;
+		return fault_set(f, e, "write %zu bytes of code and inputs", len);
+	e = io_seal(k->fds[0]);
+	return e < 0 ? fault_set(f, e, "seal the code") : 0;
+}
+
+int kit_feed(struct kit *k, struct kits *ks, char *bytes, size_t len, struct fault *f)
+{
+	drop_fd(&k->fds[1]);
+	return feed_open(&k->in, ks->base, bytes, len, &k->fds[1], f);
+}
+
+void kit_interleave(struct kit *k)
+{
+	k->out.timeline = k->err.timeline = &k->timeline;
+	k->out.which = TIMELINE_OUT;
+	k->err.which = TIMELINE_ERR;
 }
 
 void kit_destroy(struct kit *k)
@@ -118,7 +147,10 @@ void kit_destroy(struct kit *k)
 		return;
 	for (unsigned i = 0; i < MSG_FDS_MAX; i++)
 		drop_fd(&k->fds[i]);
+	drop_fd(&k->report_fd);
+	feed_close(&k->in);
 	stream_close(&k->out);
 	stream_close(&k->err);
+	timeline_free(&k->timeline);
 	free(k);
 }

@@ -26,6 +26,7 @@
 
 #define CHANNEL_FD 3
 #define LISTEN_FD  4
+#define STORE_FD   5 /* a file without a name, or /dev/null */
 
 /* The supervisor sends HELLO right after the start; this is for a machine in trouble. */
 #define HELLO_MS 30000
@@ -38,11 +39,10 @@ static void ignore_signals(void)
 		(void)signal(ignored[i], SIG_IGN);
 }
 
-static int await_hello(struct msg_hello *ret, struct fault *f)
+static int await(enum msg_type type, struct msg *ret, struct fault *f)
 {
 	struct pollfd p = { .fd = CHANNEL_FD, .events = POLLIN };
 	const char *rule = NULL;
-	struct msg m;
 	int r;
 
 	do
@@ -50,14 +50,35 @@ static int await_hello(struct msg_hello *ret, struct fault *f)
 	while (r < 0 && errno == EINTR);
 	if (r <= 0)
 		return fault_set(f, r < 0 ? -errno : -ETIMEDOUT, "wait for settings");
-	r = channel_recv(CHANNEL_FD, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule);
+	r = channel_recv(CHANNEL_FD, ROLE_SUPERVISOR, ROLE_CLIENT, ret, &rule);
 	if (r <= 0)
 		return fault_set(f, r < 0 ? r : -EPIPE, "receive settings%s%s", rule ? ": " : "",
 			rule ? rule : "");
-	msg_done(&m);
-	if (m.type != MSG_HELLO)
-		return fault_say(f, -EPROTO, "%s came before HELLO", msg_name(m.type));
+	msg_done(ret);
+	if (ret->type != type)
+		return fault_say(
+			f, -EPROTO, "%s came before %s", msg_name(ret->type), msg_name(type));
+	return 0;
+}
+
+/* HELLO, and the OFFERs that follow it. */
+static int await_hello(struct msg_hello *ret, struct offers *ret_offers, struct fault *f)
+{
+	static struct msg m; /* static: too large for a careful stack */
+	int r = await(MSG_HELLO, &m, f);
+
+	if (r < 0)
+		return r;
 	*ret = m.as.HELLO;
+	if (ret->languages > LANGUAGES_MAX)
+		return fault_say(f, -EPROTO, "too many languages");
+	for (uint32_t i = 0; i < ret->languages; i++) {
+		r = await(MSG_OFFER, &m, f);
+		if (r < 0)
+			return r;
+		ret_offers->of[i] = m.as.OFFER.offer;
+	}
+	ret_offers->count = ret->languages;
 	return 0;
 }
 
@@ -70,13 +91,16 @@ static void free_base(struct event_base **base)
 static int serve(struct fault *f)
 {
 	CLEANUP(free_base) struct event_base *base = NULL;
-	struct front_plan plan = { .channel_fd = CHANNEL_FD, .listen_fd = LISTEN_FD };
+	struct front_plan plan = {
+		.channel_fd = CHANNEL_FD, .listen_fd = LISTEN_FD, .store_fd = STORE_FD
+	};
 	struct confine_plan confined = { .filter = CONFINE_FRONT };
+	static struct offers offers;
 	struct msg_hello hello;
 	struct front *fr;
 	int r;
 
-	r = await_hello(&hello, f);
+	r = await_hello(&hello, &offers, f);
 	if (r < 0)
 		return r;
 	log_setup("front", (enum log_level)hello.settings.log_level);
@@ -90,7 +114,8 @@ static int serve(struct fault *f)
 		return fault_set(f, -ENOMEM, "event loop");
 	json_object_seed(0);
 
-	/* No limit on the size of files: the code is one, in memory. */
+	/* Files are what is kept of runs, and the code with what goes in beside it, in memory. */
+	confined.file_bytes = front_file_bytes(&hello.settings);
 	confined.uid = hello.settings.uid_base;
 	confined.open_files = front_open_files(&hello.settings);
 	r = confine(&confined, f);
@@ -99,6 +124,7 @@ static int serve(struct fault *f)
 
 	plan.base = base;
 	plan.hello = &hello;
+	plan.offers = &offers;
 	fr = front_create(&plan, f);
 	if (!fr)
 		return f->code;
@@ -115,7 +141,7 @@ int role_front(void)
 	log_setup("front", LOG_LEVEL_INFO);
 	ignore_signals();
 	/* Whatever else came along was not meant for a process that strangers talk to. */
-	(void)close_range(LISTEN_FD + 1, ~0u, 0);
+	(void)close_range(STORE_FD + 1, ~0u, 0);
 	r = serve(&f);
 	if (r < 0) {
 		log_err("front", "why=%s", LQ(f.text));

@@ -16,8 +16,38 @@ static const struct {
 #undef X
 };
 
+#define EXECUTIONS     "/executions/"
+#define EXECUTIONS_LEN (sizeof(EXECUTIONS) - 1)
+
+const char *route_id(const char *path)
+{
+	return path + EXECUTIONS_LEN;
+}
+
+const char *route_file(const char *path)
+{
+	const char *rest = route_id(path) + ROUTE_ID_LEN;
+
+	return strncmp(rest, "/files/", 7) == 0 ? rest + 7 : "";
+}
+
+/* Of what hangs on a run: anything that looks like its name. */
+static enum route route_of_execution(const char *path)
+{
+	const char *id = route_id(path);
+	size_t len = strspn(id, "0123456789abcdef");
+
+	if (len != ROUTE_ID_LEN)
+		return ROUTE_MAX;
+	if (strcmp(id + len, "/files.tar") == 0)
+		return ROUTE_ARCHIVE;
+	return *route_file(path) ? ROUTE_FILE : ROUTE_MAX;
+}
+
 enum route route_by_path(const char *path)
 {
+	if (strncmp(path, EXECUTIONS, EXECUTIONS_LEN) == 0)
+		return route_of_execution(path);
 	for (enum route r = 0; r < ROUTE_MAX; r++) {
 		if (strcmp(path, routes[r].path) == 0)
 			return r;

@@ -19,7 +19,10 @@
 	X(EXECUTE,  "/execute",      "POST")       \
 	X(HEALTH,   "/health",       "GET, HEAD")  \
 	X(LIMITS,   "/limits",       "GET, HEAD")  \
-	X(OPENAPI,  "/openapi.json", "GET, HEAD")
+	X(RUNTIMES, "/runtimes",     "GET, HEAD")  \
+	X(OPENAPI,  "/openapi.json", "GET, HEAD")  \
+	X(FILE,     "/executions/{id}/files/{path}", "GET, HEAD") \
+	X(ARCHIVE,  "/executions/{id}/files.tar", "GET, HEAD")
 /* clang-format on */
 
 enum route {
@@ -31,6 +34,12 @@ enum route {
 
 /* The route of a raw path, or ROUTE_MAX. */
 enum route route_by_path(const char *path) __attribute__((nonnull));
+
+/* The parts of a path of ROUTE_FILE or ROUTE_ARCHIVE: the id, of ROUTE_ID_LEN bytes, and what stands
+ * behind "/files/", still escaped; "" for an archive. */
+#define ROUTE_ID_LEN 32
+const char *route_id(const char *path) __attribute__((nonnull));
+const char *route_file(const char *path) __attribute__((nonnull));
 
 /* What stands in Allow: "GET, HEAD". "" for ROUTE_MAX. */
 const char *route_allow(enum route route);

@@ -3,10 +3,13 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/own.h"
+#include "edge/front/gather.h"
 #include "edge/front/kit.h"
 #include "edge/front/link.h"
+#include "wire/inputs.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -45,14 +48,50 @@ void run_destroy(struct run *r)
 	if (!r)
 		return;
 	kit_destroy(r->kit);
+	gather_destroy(r->gather);
+	kit_destroy(r->compiler.kit);
 	api_request_free(&r->request);
 	free(r);
 }
 
-static void drop_code(struct run *r)
+/* What has been handed over, or never will be. */
+static void drop_content(struct run *r)
 {
 	free(take_ptr(r->request.code));
-	r->request.code_len = 0;
+	free(take_ptr(r->request.inputs));
+	free(take_ptr(r->request.input));
+	r->request.code_len = r->request.inputs_len = r->request.input_len = 0;
+}
+
+static int fill(struct run *r, const struct run_way *way, struct fault *f)
+{
+	const struct kit_content content = {
+		.code = r->request.code,
+		.code_len = r->request.code_len,
+		.inputs = r->request.inputs,
+		.inputs_len = r->request.inputs_len,
+	};
+	int e = kit_seal(r->kit, &content, f);
+
+	if (e == 0 && r->request.input && r->part != RUN_COMPILER)
+		e = kit_feed(
+			r->kit, way->kits, take_ptr(r->request.input), r->request.input_len, f);
+	return e;
+}
+
+/* A run without files of its own has a workspace that can be seen to be untouched. */
+static uint32_t collect_when(const struct api_request *request)
+{
+	if (request->artifacts == ARTIFACTS_NONE)
+		return COLLECT_NEVER;
+	return inputs_have_files(request->inputs, request->inputs_len) ? COLLECT_ALWAYS
+								       : COLLECT_IF_TOUCHED;
+}
+
+static bool is_compiled(const struct run *r, const struct run_way *way)
+{
+	return r->request.language < way->offers->count &&
+	       way->offers->of[r->request.language].compiled;
 }
 
 int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct fault *f)
@@ -61,33 +100,56 @@ int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct
 		.run = number,
 		.limits = r->request.limits,
 		.code_bytes = r->request.code_len,
+		.inputs_bytes = r->request.inputs_len,
 		.allow_network = r->request.allow_network,
+		.language = r->request.language,
+		.collect = collect_when(&r->request),
+		.report = api_request_report(&r->request),
 	};
 	int e;
 
+	r->part = RUN_WHOLE;
+	if (is_compiled(r, way))
+		r->part = r->compiler.kit ? RUN_BUILT : RUN_COMPILER;
+	m.part = r->part;
+	if (r->part == RUN_BUILT)
+		m.build = r->compiler.result.run;
+	if (r->part == RUN_COMPILER) {
+		offers_compile_limits(
+			way->offers, r->request.language, way->settings, &r->compiler.limits);
+		m.limits = r->compiler.limits;
+		m.report = 0;
+		m.collect = COLLECT_NEVER;
+	}
 	r->kit = kits_take(way->kits, f);
-	if (!r->kit || kit_seal_code(r->kit, r->request.code, r->request.code_len, f) < 0)
+	if (!r->kit || fill(r, way, f) < 0)
 		return f->code;
-	r->queue_us = (clock_ns() - r->entered_ns) / NS_PER_US;
+	if (r->request.interleaved && r->part != RUN_COMPILER)
+		kit_interleave(r->kit);
+	r->submitted_ns = clock_ns();
+	if (r->part != RUN_BUILT)
+		r->queue_us = (r->submitted_ns - r->entered_ns) / NS_PER_US;
 	e = link_send(way->link, MSG_SUBMIT, &m, r->kit->fds); /* takes them all */
 	for (unsigned i = 0; i < MSG_FDS_MAX; i++)
 		r->kit->fds[i] = -1;
 	if (e < 0)
 		return fault_set(f, e, "send it to the supervisor");
 	r->number = number;
-	drop_code(r);
+	if (r->part != RUN_COMPILER) /* which the program needs again */
+		drop_content(r);
 	return 0;
 }
 
 void run_finish(struct run *r)
 {
-	stream_finish(&r->kit->out);
-	stream_finish(&r->kit->err);
+	stream_drain(&r->kit->out);
+	stream_drain(&r->kit->err);
 }
 
 void run_abandon(struct run *r)
 {
 	r->req = NULL;
 	kit_destroy(take_ptr(r->kit));
-	drop_code(r);
+	kit_destroy(take_ptr(r->compiler.kit));
+	drop_content(r);
 }

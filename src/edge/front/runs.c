@@ -4,13 +4,14 @@
  *              (queue.c); when there is no room, or the server is closed, a 503
  *   submit     when the ticket has its turn: pipes, sealed code, SUBMIT (link.c)
  *   result     the pipes' rest, the reply, and the slot goes to the next one waiting
+ *   collect    between the two, if there are files that are asked for (gather.c)
  *   refused    the code did not run, and the answer says so
  *   gone       the client left: a waiting run is dropped, a submitted one is cancelled and
  *              keeps its slot until the supervisor has answered
  *
  * What must always hold: a run is in exactly one of the queue's line and the list of
- * those submitted; it leaves that list by RESULT or REFUSED alone; a run with a request
- * is that request's data, and the other way round.
+ * those submitted; it leaves that list by RESULT or REFUSED alone, or behind a RESULT with the
+ * end of its files; a run with a request is that request's data, and the other way round.
  */
 #include "edge/front/runs.h"
 
@@ -22,8 +23,10 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "edge/front/answer.h"
+#include "edge/front/gather.h"
 #include "edge/front/link.h"
 #include "edge/front/run.h"
+#include "edge/front/shelf.h"
 #include "edge/http/server.h"
 
 #include <errno.h>
@@ -77,10 +80,41 @@ static void answer_not_run(struct run *r, int status, uint32_t retry_after_s, co
 	const struct answer a = { .status = status, .id = r->id, .retry_after_s = retry_after_s };
 	struct http_request *req = take_ptr(r->req);
 
+	if (r->told)
+		r->told(r->told_ctx, r, &(struct run_end){ .why = why });
 	if (!req)
 		return;
 	http_request_set_data(req, NULL);
 	answer_detail(req, &a, "the code did not run: %s", why);
+}
+
+static bool is_image(const struct runs *rs, uint32_t language)
+{
+	return language < rs->offers->count && rs->offers->of[language].is_image;
+}
+
+static const char *name_of(const struct runs *rs, uint32_t language)
+{
+	return language < rs->offers->count ? rs->offers->of[language].name : LANGUAGE_DEFAULT;
+}
+
+/* The toolchain of its language is not installed: that is for the client to mend, or to have
+ * mended, and so looks like everything that is wrong in a request. */
+static void answer_missing(const struct runs *rs, struct run *r, const char *why)
+{
+	struct answer a = { .status = 422, .id = r->id };
+	struct http_request *req = take_ptr(r->req);
+	cleanup_free char *json = NULL;
+
+	if (r->told)
+		r->told(r->told_ctx, r, &(struct run_end){ .why = why, .missing = true });
+	if (!req)
+		return;
+	http_request_set_data(req, NULL);
+	json = api_missing_json(
+		name_of(rs, r->request.language), is_image(rs, r->request.language), why, &a.len);
+	a.json = json;
+	answer_send(req, &a);
 }
 
 /* ---- execute and submit ---- */
@@ -116,11 +150,21 @@ static void on_refill(evutil_socket_t fd, short what, void *arg)
 	kits_fill(&rs->kits);
 }
 
+/* The program of it will not be run. */
+static void give_build_back(const struct runs *rs, const struct run *r)
+{
+	const struct msg_cancel m = { .run = r->compiler.result.run };
+	int e = link_send(rs->link, MSG_CANCEL, &m, NULL);
+
+	if (e < 0)
+		log_warn("cancel", "id=%s why=%s", r->id, LQ(strerror(-e)));
+}
+
 /* `r` has its turn. When it cannot be handed over the client is told, and the slot is
  * free again. */
 static void submit(struct runs *rs, struct run *r)
 {
-	const struct run_way way = { rs->link, &rs->kits };
+	const struct run_way way = { rs->link, &rs->kits, rs->offers, &rs->hello->settings };
 	struct fault f = { 0 };
 
 	refill_later(rs);
@@ -130,6 +174,8 @@ static void submit(struct runs *rs, struct run *r)
 		return;
 	}
 	log_err("submit", "id=%s why=%s", r->id, LQ(f.text));
+	if (r->part == RUN_BUILT)
+		give_build_back(rs, r);
 	queue_leave(&rs->queue, &r->ticket, clock_ns());
 	answer_not_run(r, 503, 1, f.text);
 	run_destroy(r);
@@ -159,6 +205,7 @@ static struct run *begin(struct api_request *request, struct http_request *req)
 
 void runs_execute(struct runs *rs, struct http_request *req)
 {
+	const struct api_server server = { &rs->hello->settings, rs->offers };
 	struct api_request request = { 0 };
 	struct api_refusal no = { 0 };
 	enum ticket_state state;
@@ -174,7 +221,7 @@ void runs_execute(struct runs *rs, struct http_request *req)
 		return;
 	}
 	body = http_request_body(req, &len);
-	e = api_request_parse(body, len, &rs->hello->settings, &request, &no);
+	e = api_request_parse(body, len, &server, &request, &no);
 	if (e == -EINVAL) {
 		answer_send(req,
 			&(struct answer){ .status = no.status, .json = no.json, .len = no.len });
@@ -198,6 +245,22 @@ void runs_execute(struct runs *rs, struct http_request *req)
 		submit(rs, r);
 }
 
+int runs_begin(struct runs *rs, struct api_request *request, run_told_fn *told, void *ctx)
+{
+	struct run *r;
+
+	if (rs->closed || is_full(&rs->queue))
+		return -EAGAIN;
+	r = run_create(request);
+	if (!r)
+		return -ENOMEM;
+	r->told = told;
+	r->told_ctx = ctx;
+	if (queue_enter(&rs->queue, &r->ticket, r->entered_ns) == TICKET_RUNNING)
+		submit(rs, r);
+	return 0;
+}
+
 /* ---- the supervisor's answers ---- */
 
 /* It is over for `r`; whoever waits is next. */
@@ -209,68 +272,106 @@ static void retire(struct runs *rs, struct run *r)
 	advance(rs);
 }
 
+static void show_files(struct api_reply *reply, const struct run *r, const struct msg_result *m)
+{
+	if (r->gather) {
+		reply->files = &r->gather->list;
+		reply->collect_us = r->gather->took_ns / NS_PER_US;
+	} else {
+		reply->files_lost = m->kept && r->request.artifacts != ARTIFACTS_NONE;
+	}
+}
+
 static void answer_result(const struct runs *rs, struct run *r, const struct msg_result *m)
 {
 	struct http_request *req = take_ptr(r->req);
-	const struct api_reply reply = {
+	struct api_report report CLEANUP(api_report_free) = { 0 };
+	bool image = is_image(rs, r->request.language);
+	struct run_compiler *c = &r->compiler;
+	bool failed = r->part == RUN_COMPILER;
+	const struct msg_result result = failed ? api_compile_failure(m) : *m;
+	struct output_capture none = { 0 };
+	struct api_compile compile = { &c->result, &c->limits, NULL, NULL };
+	struct api_reply reply = {
 		.id = r->id,
 		.hello = rs->hello,
-		.result = m,
+		.result = &result,
 		.limits = &r->request.limits,
-		.out = &r->kit->out.kept,
-		.err = &r->kit->err.kept,
+		.language = image ? NULL : name_of(rs, r->request.language),
+		.image = image ? name_of(rs, r->request.language) : NULL,
 		.queue_us = r->queue_us,
 		.warnings = &r->request.warnings,
+		.report = &report,
+		.timeline = !failed && r->request.interleaved ? &r->kit->timeline : NULL,
+		.submitted_ns = r->submitted_ns,
 	};
 	struct answer a = {
 		.status = 200,
 		.id = r->id,
-		.verdict = run_status_word(run_status_of((enum run_cause)m->cause, m->wait_status)),
-		.cause = run_cause_word(m->cause),
+		.verdict = run_status_word(
+			run_status_of((enum run_cause)result.cause, result.wait_status)),
+		.cause = run_cause_word(result.cause),
 	};
 	cleanup_free char *json = NULL;
 
 	http_request_set_data(req, NULL);
-	run_finish(r);
+	show_files(&reply, r, m);
+	output_init(&none, 1);
+	if (!failed)
+		run_finish(r);
+	reply.out = failed ? &none : &r->kit->out.kept;
+	reply.err = failed ? &none : &r->kit->err.kept;
+	if (c->kit) {
+		compile.out = &c->kit->out.kept;
+		compile.err = &c->kit->err.kept;
+		reply.compile = &compile;
+	}
+	if (!failed && api_request_report(&r->request))
+		api_report_read(r->kit->report_fd, &report);
 	json = api_reply_json(&reply, &a.len);
 	a.json = json;
 	answer_send(req, &a);
 }
 
-int runs_on_result(struct runs *rs, const struct msg_result *m)
+/* A run of our own has ended. */
+static void tell(struct run *r, const struct msg_result *m)
 {
-	struct run *r = find_submitted(rs, m->run);
+	struct msg_result failure;
 
-	if (!r || m->cause >= CAUSE_MAX) {
-		log_err("result", "run=%" PRIu64 " cause=%" PRIu32 " why=\"no such run or cause\"",
-			m->run, m->cause);
-		return -EPROTO;
+	if (r->part == RUN_COMPILER) { /* which has failed */
+		failure = api_compile_failure(m);
+		m = &failure;
+	} else {
+		run_finish(r);
 	}
-	if (r->req)
-		answer_result(rs, r, m);
-	retire(rs, r);
-	return 0;
+	r->told(r->told_ctx, r, &(struct run_end){ .result = m });
 }
 
-int runs_on_refused(struct runs *rs, struct msg_refused *m)
+/* The compiler has ended. True: the run is in the program's part now, or over; false: it is to be
+ * answered as one whose compiler has failed. */
+static bool has_compiled(struct runs *rs, struct run *r, const struct msg_result *m)
 {
-	struct run *r = find_submitted(rs, m->run);
-
-	if (!r) {
-		log_err("refused", "run=%" PRIu64 " why=\"no such run\"", m->run);
-		return -EPROTO;
+	if (!r->kit)
+		return false; /* nobody waits: it is cancelled */
+	run_finish(r);
+	r->compiler.result = *m;
+	r->compiler.kit = take_ptr(r->kit);
+	if (run_status_of((enum run_cause)m->cause, m->wait_status) != STATUS_SUCCESS)
+		return false;
+	unlist(rs, r);
+	if (r->cancelled) {
+		/* What was made is gone by that. */
+		queue_leave(&rs->queue, &r->ticket, clock_ns());
+		answer_not_run(r, 503, queue_retry_after_s(&rs->queue), "it was cancelled");
+		run_destroy(r);
+	} else {
+		submit(rs, r);
 	}
-	(void)fault_launder(&m->fault);
-	log_warn("refused", "id=%s retry=%" PRIu32 " why=%s", r->id, m->retry, LQ(m->fault.text));
-	if (m->retry)
-		answer_not_run(r, 503, queue_retry_after_s(&rs->queue), m->fault.text);
-	else
-		answer_not_run(r, 500, 0, m->fault.text);
-	retire(rs, r);
-	return 0;
+	advance(rs);
+	return true;
 }
 
-/* ---- gone, closed ---- */
+/* ---- its files ---- */
 
 /* Once for each run: the link's room is reckoned so. */
 static void cancel(struct runs *rs, struct run *r)
@@ -287,6 +388,92 @@ static void cancel(struct runs *rs, struct run *r)
 		log_warn("cancel", "id=%s why=%s", r->id, LQ(strerror(-e)));
 }
 
+static void on_gathered(struct gather *g, void *ctx)
+{
+	struct run *r = ctx;
+
+	/* Before the answer says where they are. Without memory for it they go with the run. */
+	if (r->runs->shelf && shelf_put(r->runs->shelf, r->id, &g->list) < 0)
+		artifacts_unkeep(&g->list);
+	answer_result(r->runs, r, &r->result);
+	retire(r->runs, r);
+}
+
+/* The verdict is there, and a workspace that is not as it was: have it read. False: it cannot be,
+ * and the reply says so. */
+static bool collect(struct runs *rs, struct run *r, const struct msg_result *m)
+{
+	const struct settings *s = &rs->hello->settings;
+	const struct artifacts_plan plan = {
+		.mode = r->request.artifacts,
+		.caps = { .count = s->artifact_files,
+			.file_bytes = s->artifact_file_bytes,
+			.total_bytes = s->artifact_bytes },
+		.inline_bytes = s->artifact_inline_bytes,
+		.keeper = rs->shelf ? shelf_keeper(rs->shelf) : NULL,
+	};
+	const struct msg_collect ask = { .run = r->number };
+	struct fault f = { 0 };
+	int fd = -1, e;
+
+	r->runs = rs;
+	r->result = *m;
+	r->gather = gather_create(rs->base, &plan, on_gathered, r, &fd, &f);
+	if (r->gather) {
+		e = link_send(rs->link, MSG_COLLECT, &ask, &fd); /* takes it */
+		if (e == 0)
+			return true;
+		(void)fault_set(&f, e, "send it to the supervisor");
+		gather_destroy(take_ptr(r->gather));
+	}
+	log_warn("collect", "id=%s why=%s", r->id, LQ(f.text));
+	cancel(rs, r);
+	return false;
+}
+
+int runs_on_result(struct runs *rs, const struct msg_result *m)
+{
+	struct run *r = find_submitted(rs, m->run);
+
+	if (!r || m->cause >= CAUSE_COMPILE) {
+		log_err("result", "run=%" PRIu64 " cause=%" PRIu32 " why=\"no such run or cause\"",
+			m->run, m->cause);
+		return -EPROTO;
+	}
+	if (r->part == RUN_COMPILER && has_compiled(rs, r, m))
+		return 0;
+	if (m->kept && r->req && collect(rs, r, m))
+		return 0;
+	if (r->req)
+		answer_result(rs, r, m);
+	else if (r->told)
+		tell(r, m);
+	retire(rs, r);
+	return 0;
+}
+
+int runs_on_refused(struct runs *rs, struct msg_refused *m)
+{
+	struct run *r = find_submitted(rs, m->run);
+
+	if (!r) {
+		log_err("refused", "run=%" PRIu64 " why=\"no such run\"", m->run);
+		return -EPROTO;
+	}
+	(void)fault_launder(&m->fault);
+	log_warn("refused", "id=%s retry=%" PRIu32 " why=%s", r->id, m->retry, LQ(m->fault.text));
+	if (m->missing)
+		answer_missing(rs, r, m->fault.text);
+	else if (m->retry)
+		answer_not_run(r, 503, queue_retry_after_s(&rs->queue), m->fault.text);
+	else
+		answer_not_run(r, 500, 0, m->fault.text);
+	retire(rs, r);
+	return 0;
+}
+
+/* ---- gone, closed ---- */
+
 void runs_on_gone(struct runs *rs, struct http_request *req)
 {
 	struct run *r = http_request_data(req);
@@ -297,6 +484,9 @@ void runs_on_gone(struct runs *rs, struct http_request *req)
 	if (r->ticket.state == TICKET_RUNNING) {
 		cancel(rs, r);
 		run_abandon(r);
+		/* Its verdict was there: nothing more comes from the supervisor. */
+		if (r->gather)
+			retire(rs, r);
 		return;
 	}
 	queue_leave(&rs->queue, &r->ticket, clock_ns());
@@ -328,12 +518,12 @@ void runs_close(struct runs *rs, const char *why)
 	}
 }
 
-int runs_init(
-	struct runs *rs, struct event_base *base, struct link *link, const struct msg_hello *hello)
+int runs_init(struct runs *rs, struct event_base *base, struct link *link,
+	const struct msg_hello *hello, const struct offers *offers)
 {
 	const struct settings *s = &hello->settings;
 
-	*rs = (struct runs){ .link = link, .hello = hello };
+	*rs = (struct runs){ .link = link, .hello = hello, .offers = offers, .base = base };
 	rs->closed = "the server is starting";
 	queue_init(&rs->queue, s->max_runs, s->max_queue, s->def.timeout_us * NS_PER_US);
 	kits_init(&rs->kits, base, s->max_runs, s->output_bytes);

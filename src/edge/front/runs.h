@@ -10,6 +10,7 @@
 
 #include "edge/front/kit.h"
 #include "edge/front/queue.h"
+#include "edge/front/run.h"
 #include "wire/msg.h"
 
 #include <stdbool.h>
@@ -19,27 +20,38 @@ struct event;
 struct event_base;
 struct http_request;
 struct link;
+struct api_request;
 struct run;
+struct shelf;
 
 struct runs {
 	struct link *link; /* borrowed, as the next */
 	const struct msg_hello *hello;
+	const struct offers *offers;
 	struct queue queue;
 	struct kits kits;
+	struct shelf *shelf; /* where files stay for a while; NULL: nowhere */
+	struct event_base *base;
 	struct event *refill;  /* of the kits */
 	struct run *submitted; /* all that the supervisor knows */
 	uint64_t last_number;
 	const char *closed; /* why no run is taken; NULL while runs are */
 };
 
-/* Closed at first. `hello` must outlive it. 0 or -ENOMEM; runs_done() is due in both cases. */
+/* Closed at first. `hello` and `offers` must outlive it. 0 or -ENOMEM; runs_done() is due in both cases. */
 int runs_init(struct runs *rs, struct event_base *base, struct link *link,
-	const struct msg_hello *hello) __attribute__((nonnull));
+	const struct msg_hello *hello, const struct offers *offers) __attribute__((nonnull));
 /* Forgets all runs without answering; their requests must be gone already. */
 void runs_done(struct runs *rs) __attribute__((nonnull));
 
 /* POST /execute: answered now, or when its run has ended. */
 void runs_execute(struct runs *rs, struct http_request *req) __attribute__((nonnull));
+
+/* A run of our own, of a checked request, which it owns from now on (emptied). `told` is called when
+ * it has ended or cannot be run, perhaps before this returns. -EAGAIN: there is no room, or no run
+ * is taken; -ENOMEM. */
+int runs_begin(struct runs *rs, struct api_request *request, run_told_fn *told, void *ctx)
+	__attribute__((nonnull));
 
 /* The client left before the answer. Takes requests without a run, too. */
 void runs_on_gone(struct runs *rs, struct http_request *req) __attribute__((nonnull));

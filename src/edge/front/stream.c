@@ -1,5 +1,6 @@
 #include "edge/front/stream.h"
 
+#include "base/clock.h"
 #include "base/own.h"
 
 #include <errno.h>
@@ -33,6 +34,8 @@ static size_t take(struct stream *s, size_t room, int *ret_over)
 	*ret_over = n == 0 || (n < 0 && errno != EAGAIN);
 	if (n <= 0)
 		return 0;
+	if (s->timeline)
+		timeline_note(s->timeline, s->which, s->kept.total, (size_t)n, clock_ns());
 	/* Out of memory loses bytes but counts them, and the count is in the reply. */
 	(void)output_feed(&s->kept, chunk, (size_t)n);
 	return (size_t)n;
@@ -62,7 +65,7 @@ int stream_open(struct stream *s, struct event_base *base, int fd, size_t cap)
 	return 0;
 }
 
-void stream_finish(struct stream *s)
+void stream_drain(struct stream *s)
 {
 	int there = 0, over = 0;
 	size_t left, n;
@@ -75,7 +78,6 @@ void stream_finish(struct stream *s)
 				break;
 		}
 	}
-	stop(s);
 }
 
 void stream_close(struct stream *s)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "api/output.h"
+#include "api/timeline.h"
 
 struct event;
 struct event_base;
@@ -18,6 +19,8 @@ struct stream {
 	int fd; /* -1: closed */
 	struct event *ready;
 	struct output_capture kept;
+	struct timeline *timeline;  /* NULL: nobody asks when and in which order */
+	enum timeline_stream which; /* for that */
 };
 
 /* Start reading `fd` (taken, on failure too; non-blocking), keeping at most `cap` bytes.
@@ -25,9 +28,9 @@ struct stream {
 int stream_open(struct stream *s, struct event_base *base, int fd, size_t cap)
 	__attribute__((nonnull));
 
-/* Take what the pipe holds at this moment, and stop reading. The writers are dead by
- * now, or will not be waited for: a descriptor of theirs may live on elsewhere. */
-void stream_finish(struct stream *s) __attribute__((nonnull));
+/* Take what the pipe holds at this moment. The writers are dead by now, or will not be
+ * waited for: a descriptor of theirs may live on elsewhere. */
+void stream_drain(struct stream *s) __attribute__((nonnull));
 
 /* Stop, and forget what was kept. Any number of times, on a zeroed one with fd -1 too. */
 void stream_close(struct stream *s) __attribute__((nonnull));

@@ -323,7 +323,7 @@ void conn_answered(struct http_conn *c)
 		event_active(&c->advance, 0, 0);
 		return;
 	}
-	if (c->closing || pending_output(c) > WRITE_PAUSE) {
+	if (c->closing || c->source.read || pending_output(c) > WRITE_PAUSE) {
 		conn_enter(c, CONN_REPLYING);
 		return;
 	}
@@ -333,6 +333,16 @@ void conn_answered(struct http_conn *c)
 
 static void reply_sent(struct http_conn *c)
 {
+	if (c->source.read) {
+		if (reply_go_on(c) < 0) {
+			conn_destroy(c);
+			return;
+		}
+		if (pending_output(c) > 0) {
+			arm_deadline(c); /* each piece has a time of its own */
+			return;
+		}
+	}
 	if (!c->closing) {
 		conn_enter(c, CONN_IDLE);
 		event_active(&c->advance, 0, 0);
@@ -473,6 +483,7 @@ void conn_destroy(struct http_conn *c)
 	if (req && c->phase == CONN_RUNNING && s->calls.gone)
 		s->calls.gone(req, s->calls.ctx);
 	request_destroy(req);
+	reply_drop_source(c);
 	(void)event_del(&c->deadline);
 	(void)event_del(&c->advance);
 	unsent_forget(c);

@@ -33,6 +33,7 @@ static const struct {
 	{ 406, "Not Acceptable" },
 	{ 408, "Request Timeout" },
 	{ 409, "Conflict" },
+	{ 410, "Gone" },
 	{ 411, "Length Required" },
 	{ 413, "Content Too Large" },
 	{ 414, "URI Too Long" },
@@ -107,9 +108,19 @@ static bool add_field(struct evbuffer *out, const char *name, const char *value)
 	return evbuffer_add_printf(out, "%s: ", name) > 0 && add_value(out, value);
 }
 
+/* How long the body is, or how its end is told. */
+static bool add_framing(struct evbuffer *out, const struct reply *r)
+{
+	if (r->status == 204 || r->status == 304 || r->no_length)
+		return true;
+	if (r->chunked)
+		return evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n") > 0;
+	return evbuffer_add_printf(out, "Content-Length: %zu\r\n", r->len) > 0;
+}
+
 bool reply_encode(struct evbuffer *out, const struct reply *r)
 {
-	bool has_length = r->status != 204 && r->status != 304;
+	bool has_body = r->status != 204 && r->status != 304 && !r->omit_body;
 	char date[REPLY_DATE_MAX];
 
 	reply_date(time(NULL), date);
@@ -120,16 +131,14 @@ bool reply_encode(struct evbuffer *out, const struct reply *r)
 		return false;
 	if (r->type && !add_field(out, "Content-Type", r->type))
 		return false;
-	if (has_length && evbuffer_add_printf(out, "Content-Length: %zu\r\n", r->len) < 0)
+	if (!add_framing(out, r))
 		return false;
 	for (const struct http_header *x = r->extra; x && x->name; x++)
 		if (!add_field(out, x->name, x->value))
 			return false;
 	if (evbuffer_add(out, "\r\n", 2) < 0)
 		return false;
-	if (!has_length || r->omit_body || r->len == 0)
-		return true;
-	return evbuffer_add(out, r->body, r->len) == 0;
+	return !has_body || r->len == 0 || evbuffer_add(out, r->body, r->len) == 0;
 }
 
 static void describe_refusal(int status, const struct http_limits *limits, char *text)
@@ -224,6 +233,77 @@ void http_reply(struct http_request *req, int status, const char *type, const vo
 	CHECK(status >= 200 && status <= 599);
 	if (!send_reply(c, &r))
 		c->broken = true;
+	c->req = NULL;
+	request_destroy(req);
+	conn_answered(c);
+}
+
+/* ---- Answers that come piece by piece ---- */
+
+#define PIECE 65536 /* in the output at a time: a streamed answer costs no more memory */
+
+void reply_drop_source(struct http_conn *c)
+{
+	struct http_source source = c->source;
+
+	c->source = (struct http_source){ 0 };
+	if (source.read)
+		source.done(source.ctx);
+}
+
+static bool add_piece(struct http_conn *c, const char *bytes, size_t len)
+{
+	struct evbuffer *out = bufferevent_get_output(c->bev);
+
+	if (!c->chunked)
+		return len == 0 || evbuffer_add(out, bytes, len) == 0;
+	/* A chunk of 0 is the end. */
+	return evbuffer_add_printf(out, "%zx\r\n", len) > 0 && evbuffer_add(out, bytes, len) == 0 &&
+	       evbuffer_add(out, "\r\n", 2) == 0;
+}
+
+int reply_go_on(struct http_conn *c)
+{
+	static char bytes[PIECE];
+	size_t room = c->source_left < sizeof(bytes) ? (size_t)c->source_left : sizeof(bytes);
+	ssize_t n = room > 0 ? c->source.read(c->source.ctx, bytes, room) : 0;
+
+	if (n < 0 || (n == 0 && room > 0 && c->source_left != HTTP_LEN_UNKNOWN))
+		return -1; /* a body that is shorter than announced */
+	if ((n > 0 || c->chunked) && !add_piece(c, bytes, (size_t)n))
+		return -1;
+	if (c->source_left != HTTP_LEN_UNKNOWN)
+		c->source_left -= (uint64_t)n;
+	if (n > 0 && c->source_left > 0)
+		return 1;
+	reply_drop_source(c);
+	return 0;
+}
+
+void http_reply_stream(struct http_request *req, const char *type, uint64_t len,
+	const struct http_source *source, const struct http_header *extra)
+{
+	struct http_conn *c = req->conn;
+	bool is_known = len != HTTP_LEN_UNKNOWN;
+	bool is_head = strcmp(http_request_method(req), "HEAD") == 0;
+	struct reply r = { .status = 200,
+		.type = type,
+		.len = is_known ? (size_t)len : 0,
+		.extra = extra,
+		.omit_body = true,
+		.chunked = !is_known && req->head.minor > 0,
+		.no_length = !is_known && req->head.minor == 0 };
+
+	CHECK(c->req == req && c->phase == CONN_RUNNING);
+	c->closing |= r.no_length;
+	r.keep_alive = !c->closing;
+	c->source = *source;
+	c->source_left = len;
+	c->chunked = r.chunked;
+	if (!reply_encode(bufferevent_get_output(c->bev), &r))
+		c->broken = true;
+	if (is_head || c->broken || len == 0)
+		reply_drop_source(c);
 	c->req = NULL;
 	request_destroy(req);
 	conn_answered(c);

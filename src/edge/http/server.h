@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct event_base;
 struct http_server;
@@ -97,6 +98,22 @@ void *http_request_data(const struct http_request *req);
 struct http_header {
 	const char *name, *value;
 };
+
+/* Where a long answer comes from, piece by piece as the client takes it. */
+struct http_source {
+	/* The next bytes, at most `room` of them: how many, 0 at the end. A negative errno: there
+	 * are no more, and the connection ends without the rest. */
+	ssize_t (*read)(void *ctx, void *bytes, size_t room);
+	void (*done)(void *ctx); /* once, whatever becomes of the answer */
+	void *ctx;
+};
+
+/* Answer 200 with what `source` gives, which is taken. `len`: so many bytes; HTTP_LEN_UNKNOWN: until
+ * it ends, chunked (before HTTP/1.1: until the connection ends). HEAD reads nothing. */
+#define HTTP_LEN_UNKNOWN UINT64_MAX
+void http_reply_stream(struct http_request *req, const char *type, uint64_t len,
+	const struct http_source *source, const struct http_header *extra)
+	__attribute__((nonnull(1, 2, 4)));
 
 /* Answer. Adds Date, Content-Length, Connection; a HEAD request gets no body but the
  * length of what GET would have got. `body` is copied. `type` NULL means application/json

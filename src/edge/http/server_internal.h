@@ -50,11 +50,14 @@ struct http_conn {
 	struct event deadline; /* of the phase */
 	struct event advance;  /* go on with the next request, from the event loop */
 	enum conn_phase phase;
-	bool closing;    /* after the answer under way */
-	bool eof;        /* the client has sent its last byte */
-	bool broken;     /* an answer could not be put together: end it */
-	bool paused;     /* reading is off, enough is pending */
-	bool is_refusal; /* beyond the limit on connections, here to be told so */
+	bool closing;              /* after the answer under way */
+	bool eof;                  /* the client has sent its last byte */
+	bool broken;               /* an answer could not be put together: end it */
+	bool paused;               /* reading is off, enough is pending */
+	bool is_refusal;           /* beyond the limit on connections, here to be told so */
+	struct http_source source; /* of the answer that is leaving; read NULL: it has none */
+	uint64_t source_left;      /* bytes that it owes; HTTP_LEN_UNKNOWN: until it ends */
+	bool chunked;
 	TAILQ_ENTRY(http_conn) unsent;
 	size_t unsent_bytes;      /* in the output; 0: not in the list */
 	struct http_request *req; /* from its first byte to its answer */
@@ -100,7 +103,7 @@ bool conn_create(struct http_server *s, evutil_socket_t fd, const char *peer, bo
 void conn_drain(struct http_conn *c);
 /* Ends a running request with `gone` first. */
 void conn_destroy(struct http_conn *c);
-/* The answer to the current request is in the output. */
+/* The answer to the current request is in the output, or as much of it as there is yet. */
 void conn_answered(struct http_conn *c);
 
 /* server.c */
@@ -129,9 +132,15 @@ struct reply {
 	size_t len;
 	const struct http_header *extra;
 	bool keep_alive, omit_body;
+	bool chunked;   /* in the place of a length */
+	bool no_length; /* neither */
 };
 
 bool reply_encode(struct evbuffer *out, const struct reply *r) __attribute__((nonnull));
+/* Put more of a streamed answer into the output. 1: there may be more; 0: that was all; -1: it
+ * cannot go on. */
+int reply_go_on(struct http_conn *c) __attribute__((nonnull));
+void reply_drop_source(struct http_conn *c) __attribute__((nonnull));
 /* `{"detail": ...}` for a request that the server itself refuses. */
 bool reply_encode_refusal(struct evbuffer *out, int status, const struct http_limits *limits)
 	__attribute__((nonnull));
