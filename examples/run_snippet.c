@@ -28,6 +28,8 @@ int main(void)
 		result.exit_code, (double)result.wall_us / 1e3,
 		(double)result.memory_peak_bytes / 1048576);
 	fwrite(result.out.bytes, 1, result.out.len, stdout);
+	if (result.hint) /* what stood in its way, and what to do */
+		printf("%s\n", result.hint);
 	gbx_result_clear(&result);
 	gbx_close(session);
 	return 0;

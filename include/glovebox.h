@@ -1,4 +1,4 @@
-/* libglovebox: run untrusted Python in a cage and learn exactly what happened.
+/* libglovebox: run untrusted programs in a cage and learn exactly what happened.
  *
  *   struct gbx_session *session = NULL;
  *   struct gbx_error error;
@@ -67,7 +67,15 @@ enum gbx_cause {
 	GBX_CAUSE_WALL_TIMEOUT,
 	GBX_CAUSE_CPU_TIMEOUT,
 	GBX_CAUSE_OOM_KILL,
-	GBX_CAUSE_CANCELLED
+	GBX_CAUSE_CANCELLED,
+	GBX_CAUSE_COMPILE /* the compiler failed, and no program was run; exit_code is its own */
+};
+
+enum gbx_option_flags {
+	/* Keep ready cells and a warm interpreter, as a server does (settings pool-size, cold):
+	 * for many runs. gbx_open() then waits until a cell is ready, some seconds; where there
+	 * is no warm interpreter it goes on without. */
+	GBX_READY_CELLS = 1u << 0
 };
 
 struct gbx_options {
@@ -80,6 +88,10 @@ struct gbx_options {
 				ended by NULL; later ones win, and all go before the file */
 	int log_fd;                  /* 0: the child logs to this process's stderr; only
 				errors, unless a setting says log-level=LEVEL */
+	uint32_t flags;              /* enum gbx_option_flags */
+	uint32_t reserved;           /* 0 */
+	const char *runtimes;        /* folder of further languages; NULL: /etc/glovebox/runtimes if
+				there is one; "": none */
 };
 
 /* One stream of output, `bytes` being what was kept of it: when `dropped` is not 0, the
@@ -94,16 +106,53 @@ struct gbx_output {
 
 enum gbx_stream {
 	GBX_STDOUT = 1,
-	GBX_STDERR = 2
+	GBX_STDERR = 2,
+	GBX_COMPILER = 3 /* what a compiler has to say, on either stream, before the program */
 };
 
 typedef void (*gbx_output_fn)(void *context, int stream, const void *bytes, size_t len);
 
 enum gbx_request_flags {
-	GBX_INPUT_FD = 1u << 0,   /* read the program's stdin from input_fd, not from input */
-	GBX_NO_CAPTURE = 1u << 1, /* keep no output; on_output sees it */
-	GBX_WANT_JSON = 1u << 2   /* fill result.json; not with GBX_NO_CAPTURE */
+	GBX_INPUT_FD = 1u << 0,    /* read the program's stdin from input_fd, not from input */
+	GBX_NO_CAPTURE = 1u << 1,  /* keep no output; on_output sees it */
+	GBX_WANT_JSON = 1u << 2,   /* fill result.json; not with GBX_NO_CAPTURE */
+	GBX_RETURN_LAST = 1u << 3, /* the JSON has the value of the last statement */
+	GBX_SVG = 1u << 4,         /* and figures as SVG */
+	GBX_NO_PNG = 1u << 5       /* and no figures as PNG */
 };
+
+/* A file that lies in the program's working directory when it begins. This struct does not
+ * grow. */
+struct gbx_file {
+	const char *path; /* below /workspace: relative, components of 1 to 255 bytes none of
+			     which is "." or "..", at most 1,024 bytes, no control characters */
+	const void *bytes;
+	size_t len;
+	uint32_t mode;     /* permissions, at most 0777; 0: 0644 */
+	uint32_t reserved; /* 0 */
+};
+
+/* A file that is new or changed in the program's working directory when the run has ended. What
+ * it points to is borrowed for the length of the call. This struct does not grow. */
+struct gbx_artifact {
+	const char *path; /* below /workspace, as gbx_file has it, but at most 4,095 bytes, of which
+			     any may be any but NUL; terminated */
+	size_t path_len;
+	uint64_t size;      /* of the file */
+	const char *reason; /* why it is left out, or not whole: "symlink", "too_large", ...;
+			       NULL: it is neither */
+};
+
+enum gbx_artifact_event {
+	GBX_ARTIFACT_BEGIN,  /* its bytes follow */
+	GBX_ARTIFACT_BYTES,  /* some of them, in order */
+	GBX_ARTIFACT_END,    /* that was all; with a reason: what came is not the file */
+	GBX_ARTIFACT_SKIPPED /* it is left out, and nothing follows */
+};
+
+/* Not 0: no more of them are wanted. `bytes` are there with GBX_ARTIFACT_BYTES only. */
+typedef int (*gbx_artifact_fn)(void *context, int event, const struct gbx_artifact *artifact,
+	const void *bytes, size_t len);
 
 /* A limit of 0 means the session's default. */
 struct gbx_request {
@@ -122,6 +171,31 @@ struct gbx_request {
 	int input_fd;            /* borrowed; read until it ends or the run does */
 	gbx_output_fn on_output; /* called as output arrives; may be NULL */
 	void *context;
+	/* All borrowed until gbx_run() returns; NULL and 0 where there are none. */
+	const char *const *args; /* the program's arguments behind its name, ended by NULL */
+	const char *const *env;  /* "NAME=VALUE", ended by NULL: beside what every program has.
+				    Names that are read before a program begins (PATH, LD_*,
+				    PYTHON*, ...) are refused */
+	const struct gbx_file *files;
+	size_t file_count;
+	const char *entry_point; /* the path of the one of `files` that is the program, in the
+				    place of `code` */
+	const char *language;    /* a name or an alias, "lua"; NULL: "python". Limits of 0 mean
+				    that language's own defaults */
+	const char *image;       /* of the store, in the place of a language; NULL: none */
+	/* Called behind the end of the program, for each file that it has left, in the order of
+	 * their paths; NULL: they are not looked for. The settings artifact-* bound them. */
+	gbx_artifact_fn on_artifact;
+};
+
+/* Something that the run has run into, as the API's denials[] say it. The texts are
+ * constant. This struct does not grow. */
+struct gbx_denial {
+	const char *layer; /* "network" */
+	const char *what;  /* what `count` is the number of */
+	uint64_t count;
+	int exact; /* 0: it was that often or more */
+	int said;  /* 1: only the program's own error output says so, which may be untrue */
 };
 
 struct gbx_result {
@@ -141,6 +215,16 @@ struct gbx_result {
 	uint64_t oom_kills;
 	struct gbx_output out, err;
 	char *json; /* the HTTP API's answer; only with GBX_WANT_JSON */
+	/* What stood in the program's way, the one that matters most first. With GBX_NO_CAPTURE
+	 * nothing is known of what its output says. */
+	struct gbx_denial *denials; /* denial_count of them; NULL without any */
+	size_t denial_count;
+	char *hint; /* one line: what happened and what to do; NULL without any */
+	/* With on_artifact: 1 if it was told of all files; otherwise collecting them has failed, or
+	 * was stopped, and there may be more. */
+	int artifacts_complete;
+	uint64_t artifacts_unnamed; /* left out beside those that it was told of: too many names */
+	uint64_t collect_us;        /* from the verdict to the last of them */
 };
 
 /* One layer of the cage, as `glovebox doctor` shows it. The texts are borrowed for the

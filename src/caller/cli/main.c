@@ -23,6 +23,7 @@ static const struct {
 	int (*main)(void);
 } roles[] = {
 	{ "@supervisor", role_supervisor },
+	{ "@keeper", role_keeper },
 	{ "@front", role_front },
 	{ "@config", role_config },
 	{ "@probe", role_probe },
@@ -39,6 +40,10 @@ static const struct {
 	{ "glovebox run", run_main, "run one program here and now, without a server", 125 },
 	{ "glovebox doctor", doctor_main, "tell which layers of the cage this host can give",
 		EXIT_USAGE },
+	{ "glovebox image", image_main, "keep read-only roots of their own for programs",
+		EXIT_USAGE },
+	{ "glovebox selftest", selftest_main, "try to break out of cells of this installation",
+		125 },
 };
 
 static const char *verb_word(size_t i)

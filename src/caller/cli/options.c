@@ -22,6 +22,7 @@
 #define ARG_BOOL      "true|false"
 #define ARG_TEXT      "PATH"
 #define ARG_MODULES   "MODULE,..."
+#define ARG_IMAGE     "NAME"
 #define ARG_LAYER_SET "LAYER"
 #define ARG_LISTEN    "ADDRESS"
 #define ARG_LEVEL     "LEVEL"
@@ -33,6 +34,7 @@
 #define FLAGS_BOOL      OPTION_ARG_OPTIONAL
 #define FLAGS_TEXT      0
 #define FLAGS_MODULES   0
+#define FLAGS_IMAGE     0
 #define FLAGS_LAYER_SET 0
 #define FLAGS_LISTEN    0
 #define FLAGS_LEVEL     0
@@ -85,7 +87,9 @@ static void environment_name(const char *key, char name[static NAME_MAX_])
 static bool is_known_variable(const char *variable)
 {
 	/* Read by the library and by options_config_file(). */
-	static const char *const others[] = { "GLOVEBOX_PROGRAM=", "GLOVEBOX_CONFIG=" };
+	static const char *const others[] = {
+		"GLOVEBOX_PROGRAM=", "GLOVEBOX_CONFIG=", RUNTIMES_VARIABLE "="
+	};
 	size_t len = strcspn(variable, "=");
 	char name[NAME_MAX_];
 
@@ -236,6 +240,26 @@ const char *options_fault(
 		}
 	}
 	return NULL;
+}
+
+int options_operand(const struct argp *argp, int argc, char *const *argv)
+{
+	int i = 1;
+
+	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const struct argp_option *o;
+		size_t len;
+
+		if (argv[i][0] != '-' || argv[i][1] == '\0')
+			return i;
+		if (argv[i][1] != '-')
+			continue;
+		len = strcspn(argv[i] + 2, "=");
+		o = find(argp->options, argv[i] + 2, len);
+		if (o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL) && argv[i][2 + len] != '=')
+			i++; /* its value */
+	}
+	return i + 1 < argc ? i + 1 : argc;
 }
 
 void options_refuse(const char *verb, const char *fmt, ...)

@@ -30,6 +30,9 @@ void options_add_environment(struct records *r) __attribute__((nonnull));
  * default. */
 const char *options_config_file(void);
 
+/* The environment's --runtimes. */
+#define RUNTIMES_VARIABLE "GLOVEBOX_RUNTIMES"
+
 /* Options whose key is OPTION_SETTING + n set the nth setting. */
 enum {
 	OPTION_SETTING = 0x1000,
@@ -50,6 +53,10 @@ int options_add_flag(struct records *r, int key, const char *value) __attribute_
  * whatever options_fault() finds ends the program through options_refuse(). */
 void options_parse(const struct argp *argp, int argc, char **argv, void *input)
 	__attribute__((nonnull(1, 3)));
+
+/* Where in `argv` the first argument stands that is neither an option nor the value of one; what
+ * follows it may be somebody else's. `argc`: there is none. */
+int options_operand(const struct argp *argp, int argc, char *const *argv) __attribute__((nonnull));
 
 /* What is wrong with the options of `argv` by name and form: one that is not `argp`'s in
  * full, lacks its value, or has one that it does not take. NULL when nothing is; else the

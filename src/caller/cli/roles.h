@@ -8,6 +8,7 @@
 #pragma once
 
 int role_supervisor(void);
+int role_keeper(void); /* a library's supervisor that keeps ready cells */
 int role_probe(void);
 int role_front(void);
 int role_config(void);
@@ -16,3 +17,5 @@ int role_config(void);
 int serve_main(int argc, char **argv) __attribute__((nonnull));
 int run_main(int argc, char **argv) __attribute__((nonnull));
 int doctor_main(int argc, char **argv) __attribute__((nonnull));
+int image_main(int argc, char **argv) __attribute__((nonnull));
+int selftest_main(int argc, char **argv) __attribute__((nonnull));

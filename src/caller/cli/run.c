@@ -5,6 +5,8 @@
  * 128+n when signal n asked us to end it. */
 #include "caller/cli/options.h"
 #include "caller/cli/roles.h"
+#include "caller/cli/run_inputs.h"
+#include "caller/cli/run_out.h"
 
 #include "base/check.h"
 #include "base/io.h"
@@ -35,13 +37,23 @@ enum {
 	OPTION_CPU,
 	OPTION_PIDS,
 	OPTION_STDIN,
-	OPTION_JSON
+	OPTION_JSON,
+	OPTION_FILE,
+	OPTION_ENV,
+	OPTION_LANGUAGE,
+	OPTION_RUNTIMES,
+	OPTION_OUT,
+	OPTION_RETURN_LAST,
+	OPTION_FIGURES
 };
 
 struct run {
-	const char *config, *file, *input; /* borrowed from argv or the environment */
+	const char *config, *runtimes, *file, *input; /* borrowed from argv or the environment */
 	bool json;
 	struct gbx_request request;
+	struct run_inputs inputs;
+	const char *out_dir; /* borrowed from argv; NULL: files are not wanted */
+	struct run_out out;
 	struct records records;
 	char *code;
 	int input_fd;
@@ -115,6 +127,44 @@ static void check_files(const struct run *run, const struct argp_state *state)
 			state->name, "standard input cannot be both the program and its input");
 }
 
+static void check_json(const struct run *run, const struct argp_state *state)
+{
+	if (!run->json && (run->request.flags & (GBX_RETURN_LAST | GBX_SVG | GBX_NO_PNG)))
+		options_refuse(state->name, "--return-last and --figures need --json: what they "
+					    "ask for is in that answer");
+}
+
+static void check_all(const struct run *run, const struct argp_state *state)
+{
+	check_files(run, state);
+	check_json(run, state);
+}
+
+static void take_input(struct run *run, int key, const char *arg)
+{
+	if ((key == OPTION_FILE ? run_inputs_file(&run->inputs, arg)
+				: run_inputs_env(&run->inputs, arg)) < 0)
+		exit(EXIT_GLOVEBOX); /* it has said why */
+}
+
+static void take_figures(struct run *run, const char *arg, const struct argp_state *state)
+{
+	static const struct {
+		const char *word;
+		uint32_t flags;
+	} words[] = { { "png", 0 }, { "svg", GBX_SVG | GBX_NO_PNG }, { "both", GBX_SVG },
+		{ "none", GBX_NO_PNG } };
+
+	run->request.flags &= ~(uint32_t)(GBX_SVG | GBX_NO_PNG);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (strcmp(arg, words[i].word) == 0) {
+			run->request.flags |= words[i].flags;
+			return;
+		}
+	}
+	options_refuse(state->name, "--figures: \"%s\" is none of png, svg, both, none", arg);
+}
+
 static error_t on_option(int key, char *arg, struct argp_state *state)
 {
 	struct run *run = state->input;
@@ -125,14 +175,24 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		run->config = arg;
 	else if (key == OPTION_STDIN)
 		run->input = arg;
+	else if (key == OPTION_LANGUAGE)
+		run->request.language = arg;
+	else if (key == OPTION_RUNTIMES)
+		run->runtimes = arg;
+	else if (key == OPTION_OUT)
+		run->out_dir = arg;
 	else if (key == OPTION_JSON)
 		run->json = true;
-	else if (key == ARGP_KEY_ARG && run->file)
-		options_refuse(state->name, "\"%s\": one program at a time", arg);
+	else if (key == OPTION_RETURN_LAST)
+		run->request.flags |= GBX_RETURN_LAST;
+	else if (key == OPTION_FIGURES)
+		take_figures(run, arg, state);
+	else if (key == OPTION_FILE || key == OPTION_ENV)
+		take_input(run, key, arg);
 	else if (key == ARGP_KEY_ARG)
 		run->file = arg;
 	else if (key == ARGP_KEY_END)
-		check_files(run, state);
+		check_all(run, state);
 	else
 		return ARGP_ERR_UNKNOWN;
 	return 0;
@@ -141,6 +201,9 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 static void parse(int argc, char **argv, struct run *run)
 {
 	static struct argp_option options[] = {
+		{ "language", OPTION_LANGUAGE, "NAME", 0,
+			"what the program is written in (default: python)", 0 },
+		{ "runtimes", OPTION_RUNTIMES, "DIR", 0, "folder of further languages", 0 },
 		{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
 			"end the program after that much time (1.5, 200ms, 2m)", 0 },
 		{ "memory", OPTION_MEMORY, "MB", 0, "memory that it may use (64, 1.5G)", 0 },
@@ -148,26 +211,49 @@ static void parse(int argc, char **argv, struct run *run)
 		{ "pids", OPTION_PIDS, "N", 0, "processes and threads that it may have", 0 },
 		{ "stdin", OPTION_STDIN, "FILE", 0,
 			"its standard input; - for our own (default: none)", 0 },
+		{ "file", OPTION_FILE, "PATH[=NAME]", 0,
+			"a file that lies in its working directory, as NAME; again for more", 0 },
+		{ "env", OPTION_ENV, "NAME=VALUE", 0,
+			"a variable of its environment; again for more", 0 },
+		{ "out", OPTION_OUT, "DIR", 0,
+			"write the files that it leaves there, which is made if it is missing", 0 },
 		{ "json", OPTION_JSON, NULL, 0,
 			"print the answer that POST /execute would give, instead of the output",
+			0 },
+		{ "return-last", OPTION_RETURN_LAST, NULL, 0,
+			"with --json: the value of the program's last statement too", 0 },
+		{ "figures", OPTION_FIGURES, "FORMAT", 0,
+			"with --json: matplotlib's figures as png (default), svg, both or none",
 			0 },
 		{ "config", OPTION_CONFIG, "FILE", 0, "YAML file of settings", 0 },
 		{ 0 }, /* cgroup */
 		{ 0 }, /* allow-degraded */
+		{ 0 }, /* image */
+		{ 0 }, /* image-dir */
 		{ 0 },
 	};
 	static const struct argp argp = {
 		.options = options,
 		.parser = on_option,
-		.args_doc = "FILE|-",
-		.doc = "Run one Python program in a cage, without a server."
+		.args_doc = "FILE|- [ARGS...]",
+		.doc = "Run one program in a cage, without a server. What follows FILE is "
+		       "the program's own."
 		       "\vThe program's output and exit status become this command's own: 124 "
 		       "when its time was up, 137 when it used too much memory, 125 when "
 		       "Glovebox failed.",
 	};
 
-	options[7] = options_setting("cgroup");
-	options[8] = options_setting("allow-degraded");
+	int at;
+
+	options[14] = options_setting("cgroup");
+	options[15] = options_setting("allow-degraded");
+	options[16] = options_setting("image");
+	options[17] = options_setting("image-dir");
+	at = options_operand(&argp, argc, argv);
+	if (at + 1 < argc) {
+		run->request.args = (const char *const *)(argv + at + 1);
+		argc = at + 1;
+	}
 	options_parse(&argp, argc, argv, run);
 }
 
@@ -250,6 +336,40 @@ static void on_output(void *context, int stream, const void *bytes, size_t len)
 	}
 }
 
+/* What the program's own output does not say: one line that a person can act on. Not where
+ * nobody reads, and not instead of the answer as JSON, which has it. */
+static void say_denials(const struct run *run, const struct gbx_result *result)
+{
+	cleanup_free char *line = NULL;
+	size_t len = 0;
+	FILE *f;
+
+	if (run->json || !result->hint || atomic_load(&run->reader_gone))
+		return;
+	f = open_memstream(&line, &len);
+	if (!f)
+		return;
+	(void)fprintf(f, "glovebox: hint: %s [", result->hint);
+	for (size_t i = 0; i < result->denial_count; i++) {
+		const struct gbx_denial *d = &result->denials[i];
+
+		(void)fprintf(f, "%s%s, %s: %s%llu", i > 0 ? "; " : "", d->layer, d->what,
+			d->exact ? "" : "at least ", (unsigned long long)d->count);
+	}
+	(void)fputs("]\n", f);
+	if (fclose(f) == 0)
+		(void)put(STDERR_FILENO, line, len);
+}
+
+static int on_artifact(void *context, int event, const struct gbx_artifact *artifact,
+	const void *bytes, size_t len)
+{
+	struct run *run = context;
+
+	run_out_take(&run->out, event, artifact, bytes, len);
+	return 0;
+}
+
 static int execute(struct run *run, struct gbx_session *session, struct gbx_error *why)
 {
 	CLEANUP(gbx_result_clear) struct gbx_result result = { .size = sizeof(result) };
@@ -258,6 +378,9 @@ static int execute(struct run *run, struct gbx_session *session, struct gbx_erro
 	if (gbx_run(session, &run->request, &result, why) < 0)
 		return EXIT_GLOVEBOX;
 	status = result.exit_code;
+	say_denials(run, &result);
+	if (run->out_dir && run_out_end(&run->out, &result) < 0)
+		status = EXIT_GLOVEBOX;
 	if (run->json && (put(STDOUT_FILENO, result.json, strlen(result.json)) < 0 ||
 				 put(STDOUT_FILENO, "\n", 1) < 0))
 		atomic_store(&run->reader_gone, true);
@@ -273,6 +396,7 @@ static int run_program(struct run *run)
 		.program = "/proc/self/exe",
 		.config = run->config,
 		.settings = records_list(&run->records),
+		.runtimes = run->runtimes,
 	};
 	struct gbx_session *session = NULL;
 	struct gbx_error why = { 0 };
@@ -297,6 +421,8 @@ static int run_program(struct run *run)
 static void run_done(struct run *run)
 {
 	free(run->code);
+	run_inputs_done(&run->inputs);
+	run_out_close(&run->out);
 	if (run->input_fd >= 0)
 		(void)close(run->input_fd);
 	records_done(&run->records);
@@ -307,18 +433,27 @@ int run_main(int argc, char **argv)
 	CLEANUP(run_done)
 	struct run run = {
 		.config = options_config_file(),
+		.runtimes = getenv(RUNTIMES_VARIABLE),
 		.request = { .size = sizeof(run.request), .on_output = on_output },
 		.input_fd = -1,
+		.out = RUN_OUT_NONE,
 	};
 
 	options_add_environment(&run.records);
 	parse(argc, argv, &run);
 	run.request.context = &run;
+	run_inputs_lend(&run.inputs, &run.request);
 	if (run.json) {
 		run.request.flags |= GBX_WANT_JSON;
 		run.request.on_output = NULL;
 	} else {
 		run.request.flags |= GBX_NO_CAPTURE;
+	}
+	if (run.out_dir) {
+		run.request.on_artifact = on_artifact;
+		run.out.quiet = run.json;
+		if (run_out_open(&run.out, run.out_dir) < 0)
+			return EXIT_GLOVEBOX;
 	}
 	if (read_code(&run) < 0 || open_input(&run) < 0)
 		return EXIT_GLOVEBOX;

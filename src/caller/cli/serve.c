@@ -4,7 +4,9 @@
 
 #include "base/check.h"
 #include "base/fault.h"
+#include "base/io.h"
 #include "base/own.h"
+#include "caller/lib/manifests.h"
 #include "caller/lib/overrides.h"
 #include "caller/lib/spawn.h"
 #include "wire/channel.h"
@@ -31,11 +33,13 @@
 
 enum {
 	OPTION_CONFIG = OPTION_VERB,
-	OPTION_CONFIG_CHECK
+	OPTION_CONFIG_CHECK,
+	OPTION_RUNTIMES
 };
 
 struct serve {
-	const char *config; /* borrowed from argv or the environment */
+	const char *config;   /* borrowed from argv or the environment */
+	const char *runtimes; /* so, too */
 	bool check;
 	struct records records;
 };
@@ -48,6 +52,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	if (key == OPTION_CONFIG)
 		s->config = arg;
+	else if (key == OPTION_RUNTIMES)
+		s->runtimes = arg;
 	else if (key == OPTION_CONFIG_CHECK)
 		s->check = true;
 	else if (key == ARGP_KEY_ARG)
@@ -67,7 +73,12 @@ static void parse(int argc, char **argv, struct serve *s)
 			       ", if it is there)" },
 		{ .name = "config-check",
 			.key = OPTION_CONFIG_CHECK,
-			.doc = "only say whether the settings are right" },
+			.doc = "only say whether the settings and the manifests are right" },
+		{ .name = "runtimes",
+			.key = OPTION_RUNTIMES,
+			.arg = "DIR",
+			.doc = "folder of further languages (default: " RUNTIMES_DEFAULT
+			       ", if it is there)" },
 	};
 	static const struct argp argp = {
 		.options = options,
@@ -75,10 +86,11 @@ static void parse(int argc, char **argv, struct serve *s)
 		.doc = "Answer POST /execute over HTTP."
 		       "\vEvery option but --config-check is also an environment variable "
 		       "(--max-runs: GLOVEBOX_MAX_RUNS), and a key of the file except "
-		       "for --config. Options win over the environment, that over the file.",
+		       "for --config and --runtimes. Options win over the environment, that over "
+		       "the file.",
 	};
 	const struct argp_option *from = options_settings();
-	size_t n = 2;
+	size_t n = 3;
 
 	for (; from->name; from++) {
 		CHECK(n + 1 < ARRAY_LEN(options));
@@ -92,6 +104,7 @@ static int copy_self(int *ret_fd, struct fault *f)
 {
 	cleanup_fd int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = -1;
 	struct stat st;
+	int r;
 
 	if (from < 0 || fstat(from, &st) < 0)
 		return fault_set(f, -errno, "open the program");
@@ -106,8 +119,9 @@ static int copy_self(int *ret_fd, struct fault *f)
 		if (n <= 0)
 			return fault_set(f, n < 0 ? -errno : -EIO, "copy the program");
 	}
-	if (fcntl(to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		return fault_set(f, -errno, "seal the program");
+	r = io_seal(to);
+	if (r < 0)
+		return fault_set(f, r, "seal the program");
 	*ret_fd = take_fd(&to);
 	return 0;
 }
@@ -127,7 +141,9 @@ static int place(const int *fds, unsigned n, struct fault *f)
 		if (dup2(lifted[i], FIRST_FD + (int)i) < 0)
 			return fault_set(f, -errno, "place descriptors");
 	if (close_range(FIRST_FD + n, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
-		return fault_set(f, -errno, "close descriptors");
+		return fault_set(f, -errno,
+			"close_range (Linux 5.9 or later), which keeps descriptors from the "
+			"server");
 	return 0;
 }
 
@@ -164,7 +180,7 @@ static int open_ids(const char *path)
 	return fd < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : fd;
 }
 
-/* Wait for the config process's one answer. */
+/* Wait for the config process's answer. That it tells its languages is enough to know of them. */
 static int await_config(int channel_fd, struct msg *ret, struct fault *f)
 {
 	struct pollfd p = { .fd = channel_fd, .events = POLLIN };
@@ -173,7 +189,7 @@ static int await_config(int channel_fd, struct msg *ret, struct fault *f)
 	do {
 		(void)poll(&p, 1, -1);
 		r = channel_recv(channel_fd, ROLE_CONFIG, ROLE_SUPERVISOR, ret, NULL);
-	} while (r == -EAGAIN || r == -EINTR);
+	} while (r == -EAGAIN || r == -EINTR || (r == 1 && ret->type == MSG_LANGUAGE));
 	if (r == 0)
 		return fault_say(f, -EPIPE, "the config process ended without a word");
 	return r < 0 ? fault_set(f, r, "receive from the config process") : 0;
@@ -225,7 +241,7 @@ static int serve(const struct serve *s, struct fault *f)
 
 	r = overrides_open_file(s->config, &file_fd, f);
 	if (r == 0)
-		r = overrides_make(NULL, records_list(&s->records), &overrides_fd, f);
+		r = overrides_make(NULL, records_list(&s->records), s->runtimes, &overrides_fd, f);
 	if (r < 0)
 		return r;
 	return s->check ? check_config(overrides_fd, file_fd, f)
@@ -239,7 +255,8 @@ static void serve_done(struct serve *s)
 
 int serve_main(int argc, char **argv)
 {
-	CLEANUP(serve_done) struct serve s = { .config = options_config_file() };
+	CLEANUP(serve_done)
+	struct serve s = { .config = options_config_file(), .runtimes = getenv(RUNTIMES_VARIABLE) };
 	struct fault f = { 0 };
 
 	options_add_environment(&s.records); /* first, so that the flags win */

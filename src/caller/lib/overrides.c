@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "caller/lib/manifests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,8 @@ static int write_record(int fd, const char *record, struct fault *f)
 	return r < 0 ? fault_set(f, r, "write settings") : 0;
 }
 
-int overrides_make(const char *first, const char *const *records, int *ret_fd, struct fault *f)
+int overrides_make(const char *first, const char *const *records, const char *runtimes, int *ret_fd,
+	struct fault *f)
 {
 	cleanup_fd int fd = memfd_create("overrides", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r = 0;
@@ -30,12 +32,13 @@ int overrides_make(const char *first, const char *const *records, int *ret_fd, s
 		r = write_record(fd, first, f);
 	for (; r == 0 && records && *records; records++)
 		r = write_record(fd, *records, f);
+	if (r == 0)
+		r = manifests_write(fd, runtimes, f);
 	if (r < 0)
 		return r;
-	if (lseek(fd, 0, SEEK_SET) < 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
-			0)
-		return fault_set(f, -errno, "seal settings");
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : io_seal(fd);
+	if (r < 0)
+		return fault_set(f, r, "seal settings");
 	*ret_fd = take_fd(&fd);
 	return 0;
 }

@@ -11,9 +11,10 @@ struct fault;
 #define CONFIG_FILE_DEFAULT "/etc/glovebox/glovebox.yaml"
 
 /* `records` ends with NULL and may be NULL itself; `first`, if there is one, goes before
- * them: it is what holds where they say nothing, though the file is asked before it. */
-int overrides_make(const char *first, const char *const *records, int *ret_fd, struct fault *f)
-	__attribute__((nonnull(3, 4), warn_unused_result));
+ * them: it is what holds where they say nothing, though the file is asked before it. `runtimes` is as for
+ * manifests_write(). */
+int overrides_make(const char *first, const char *const *records, const char *runtimes, int *ret_fd,
+	struct fault *f) __attribute__((nonnull(4, 5), warn_unused_result));
 
 /* Open the config file of that path; "": none (/dev/null); NULL: the default one, if it
  * is there. */

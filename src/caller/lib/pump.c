@@ -14,6 +14,9 @@
  * somebody outside keeps a write end: then the answer must not hang on it. */
 #define DRAIN_MS 10000
 
+/* Its files: the supervisor ends a collector in 20 s. */
+#define FILES_MS 30000
+
 enum slot {
 	SLOT_CHANNEL,
 	SLOT_CANCEL,
@@ -21,6 +24,7 @@ enum slot {
 	SLOT_ERR,
 	SLOT_INPUT,  /* the program's stdin has room */
 	SLOT_SOURCE, /* request->input_fd has more */
+	SLOT_FILES,
 	SLOT_MAX
 };
 
@@ -42,7 +46,7 @@ int pump_init(struct pump *p, struct gbx_session *s, const struct gbx_request *q
 
 	p->session = s;
 	p->request = q;
-	p->input_fd = p->output_fds[PUMP_OUT] = p->output_fds[PUMP_ERR] = -1;
+	p->report_fd = p->input_fd = p->output_fds[PUMP_OUT] = p->output_fds[PUMP_ERR] = -1;
 	ret_theirs[0] = ret_theirs[1] = ret_theirs[2] = -1;
 	for (int i = 0; i < PUMP_STREAMS; i++)
 		output_init(&p->captures[i], cap);
@@ -69,7 +73,9 @@ int pump_init(struct pump *p, struct gbx_session *s, const struct gbx_request *q
 
 void pump_done(struct pump *p)
 {
+	drop_fd(&p->report_fd);
 	drop_fd(&p->input_fd);
+	incoming_destroy(p->files);
 	for (int i = 0; i < PUMP_STREAMS; i++) {
 		drop_fd(&p->output_fds[i]);
 		output_free(&p->captures[i]);
@@ -124,10 +130,24 @@ static int read_output(struct pump *p, enum pump_stream i, struct fault *f)
 		return 0;
 	}
 	if (q->on_output)
-		q->on_output(q->context, streams[i], bytes, (size_t)n);
+		q->on_output(
+			q->context, p->is_compiler ? GBX_COMPILER : streams[i], bytes, (size_t)n);
 	if (!(q->flags & GBX_NO_CAPTURE) && output_feed(&p->captures[i], bytes, (size_t)n) < 0)
 		return fault_set(f, -ENOMEM, "keep the program's output");
 	return 0;
+}
+
+/* The verdict is there in any case; without files the result says that there may be some. */
+static void ask_for_files(struct pump *p)
+{
+	const struct msg_cancel no = { .run = p->run };
+	struct fault f = { 0 };
+
+	if (!p->result.kept)
+		return;
+	p->files = incoming_create(p->session, p->request, p->run, &f);
+	if (!p->files)
+		(void)channel_send(p->session->channel_fd, MSG_CANCEL, &no, NULL);
 }
 
 static int read_channel(struct pump *p, struct fault *f)
@@ -147,11 +167,14 @@ static int read_channel(struct pump *p, struct fault *f)
 	if (m.type == MSG_RESULT && m.as.RESULT.run == p->run) {
 		p->result = m.as.RESULT;
 		p->result_here = true;
+		ask_for_files(p);
 	} else if (m.type == MSG_REFUSED && m.as.REFUSED.run == p->run) {
 		*f = m.as.REFUSED.fault;
 		(void)fault_launder(f);
 		if (m.as.REFUSED.retry)
 			f->code = -EAGAIN;
+		else if (m.as.REFUSED.missing)
+			f->code = -EINVAL;
 		r = f->code;
 	}
 	msg_done(&m);
@@ -171,6 +194,11 @@ static int send_cancel(struct pump *p, struct fault *f)
 	return r < 0 ? fault_set(f, r, "cancel") : 0;
 }
 
+static bool awaits_files(const struct pump *p)
+{
+	return p->files && incoming_fd(p->files) >= 0;
+}
+
 /* poll() passes over descriptors of -1: what is not wanted now. */
 static void want(const struct pump *p, struct pollfd slots[SLOT_MAX])
 {
@@ -180,6 +208,10 @@ static void want(const struct pump *p, struct pollfd slots[SLOT_MAX])
 		slots[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	slots[SLOT_OUT].fd = p->output_fds[PUMP_OUT];
 	slots[SLOT_ERR].fd = p->output_fds[PUMP_ERR];
+	if (awaits_files(p)) {
+		slots[SLOT_FILES].fd = incoming_fd(p->files);
+		slots[SLOT_CANCEL].fd = p->session->cancel_fd;
+	}
 	if (p->result_here)
 		return;
 	slots[SLOT_CHANNEL].fd = p->session->channel_fd;
@@ -206,6 +238,8 @@ static int serve(struct pump *p, const struct pollfd slots[SLOT_MAX], struct fau
 		feed_program(p);
 	if (slots[SLOT_SOURCE].revents)
 		read_source(p);
+	if (slots[SLOT_FILES].revents)
+		incoming_read(p->files);
 	if (p->result_here)
 		drop_fd(&p->input_fd);
 	return r;
@@ -217,9 +251,10 @@ int pump_run(struct pump *p, struct fault *f)
 	uint64_t drain_until = 0;
 	int r;
 
-	while (!p->result_here || p->output_fds[PUMP_OUT] >= 0 || p->output_fds[PUMP_ERR] >= 0) {
+	while (!p->result_here || p->output_fds[PUMP_OUT] >= 0 || p->output_fds[PUMP_ERR] >= 0 ||
+		awaits_files(p)) {
 		if (p->result_here && drain_until == 0)
-			drain_until = clock_ns() + DRAIN_MS * NS_PER_MS;
+			drain_until = clock_ns() + (p->files ? FILES_MS : DRAIN_MS) * NS_PER_MS;
 		want(p, slots);
 		r = poll(slots, SLOT_MAX, drain_until ? clock_ms_until(drain_until) : -1);
 		if (r < 0 && errno != EINTR)

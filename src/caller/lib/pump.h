@@ -9,6 +9,7 @@
 #pragma once
 
 #include "api/output.h"
+#include "caller/lib/artifacts.h"
 #include "caller/lib/session.h"
 
 #include <stdbool.h>
@@ -25,7 +26,13 @@ enum pump_stream {
 struct pump {
 	struct gbx_session *session;
 	const struct gbx_request *request;
+	const char *language;  /* its name; NULL: it is in an image */
+	const char *image;     /* that one's */
+	struct pump *compiler; /* that has ended before; NULL: none */
+	bool is_compiler;
+	struct run_limits limits;
 	uint64_t run;
+	int report_fd;                /* what the interpreter told; -1: it was not asked */
 	int input_fd;                 /* write end of the program's stdin; -1 when ended */
 	int output_fds[PUMP_STREAMS]; /* read ends; -1 at their end */
 	struct output_capture captures[PUMP_STREAMS];
@@ -34,6 +41,7 @@ struct pump {
 	bool input_ended; /* nothing comes after that */
 	bool result_here;
 	struct msg_result result;
+	struct incoming *files; /* NULL: none were asked for, or there are none */
 	char bytes[PUMP_BYTES]; /* input on its way from request->input_fd */
 };
 

@@ -1,9 +1,11 @@
 #include "caller/lib/result.h"
 
+#include "api/denials.h"
 #include "api/reply.h"
 #include "base/own.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +20,14 @@ _Static_assert((int)GBX_CAUSE_EXIT == CAUSE_EXIT && (int)GBX_CAUSE_SIGNAL == CAU
 		       (int)GBX_CAUSE_WALL_TIMEOUT == CAUSE_WALL_TIMEOUT &&
 		       (int)GBX_CAUSE_CPU_TIMEOUT == CAUSE_CPU_TIMEOUT &&
 		       (int)GBX_CAUSE_OOM_KILL == CAUSE_OOM_KILL &&
-		       (int)GBX_CAUSE_CANCELLED == CAUSE_CANCELLED && CAUSE_MAX == 6,
+		       (int)GBX_CAUSE_CANCELLED == CAUSE_CANCELLED &&
+		       (int)GBX_CAUSE_COMPILE == CAUSE_COMPILE && CAUSE_MAX == 7,
 	"enum gbx_cause");
 
 #define ID_BYTES 16
+
+/* As it was when it had its denials. */
+#define RESULT_DENIALS_SIZE offsetof(struct gbx_result, artifacts_complete)
 
 static int make_output(struct output_capture *capture, struct gbx_output *ret)
 {
@@ -44,25 +50,70 @@ static int make_output(struct output_capture *capture, struct gbx_output *ret)
 
 static int make_json(struct pump *p, const struct run_limits *limits, char **ret)
 {
+	struct api_report report CLEANUP(api_report_free) = { 0 };
 	unsigned char bytes[ID_BYTES];
 	char id[2 * ID_BYTES + 1];
+	struct api_compile compile;
 	size_t len;
 
+	if (p->compiler)
+		compile = (struct api_compile){ &p->compiler->result, &p->compiler->limits,
+			&p->compiler->captures[PUMP_OUT], &p->compiler->captures[PUMP_ERR] };
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return -EIO;
 	for (size_t i = 0; i < ID_BYTES; i++)
 		(void)snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+	if (p->report_fd >= 0)
+		api_report_read(p->report_fd, &report);
 	*ret = api_reply_json(
 		&(struct api_reply){
 			.id = id,
 			.hello = &p->session->hello,
 			.result = &p->result,
 			.limits = limits,
+			.language = p->language,
+			.image = p->image,
+			.compile = p->compiler ? &compile : NULL,
 			.out = &p->captures[PUMP_OUT],
 			.err = &p->captures[PUMP_ERR],
+			.files = p->files ? incoming_list(p->files) : NULL,
+			.collect_us = p->files ? incoming_us(p->files) : 0,
+			.files_lost = p->result.kept && !p->files,
+			.report = &report,
 		},
 		&len);
 	return *ret ? 0 : -ENOMEM;
+}
+
+static int make_denials(struct pump *p, const struct run_limits *limits, struct gbx_result *ret)
+{
+	bool kept = !(p->request->flags & GBX_NO_CAPTURE);
+	struct output_view out, err;
+	struct denials_of of = {
+		.result = &p->result, .limits = limits, .settings = &p->session->hello.settings
+	};
+	struct denials d;
+
+	if (kept) {
+		out = output_view(&p->captures[PUMP_OUT]);
+		err = output_view(&p->captures[PUMP_ERR]);
+		of.out = &out;
+		of.err = &err;
+	}
+	denials_find(&of, &d);
+	if (d.count == 0)
+		return 0;
+	ret->denials = calloc(d.count, sizeof(*ret->denials));
+	ret->hint = strdup(d.hint);
+	if (!ret->denials || !ret->hint)
+		return -ENOMEM;
+	for (; ret->denial_count < d.count; ret->denial_count++) {
+		const struct denial *from = &d.list[ret->denial_count];
+
+		ret->denials[ret->denial_count] = (struct gbx_denial){ from->layer, from->what,
+			from->count, from->exact, from->said };
+	}
+	return 0;
 }
 
 static struct gbx_result numbers(const struct msg_result *m)
@@ -86,6 +137,17 @@ static struct gbx_result numbers(const struct msg_result *m)
 	};
 }
 
+static void tell_artifacts(const struct pump *p, struct gbx_result *ret)
+{
+	const struct artifacts_list *l = p->files ? incoming_list(p->files) : NULL;
+
+	if (!p->request->on_artifact)
+		return;
+	ret->artifacts_complete = l ? l->complete : !p->result.kept;
+	ret->artifacts_unnamed = l ? l->more : 0;
+	ret->collect_us = l ? incoming_us(p->files) : 0;
+}
+
 int result_make(struct pump *p, const struct run_limits *limits, struct gbx_result *ret)
 {
 	CLEANUP(gbx_result_clear) struct gbx_result all = numbers(&p->result);
@@ -100,13 +162,18 @@ int result_make(struct pump *p, const struct run_limits *limits, struct gbx_resu
 	}
 	if (r == 0 && (p->request->flags & GBX_WANT_JSON))
 		r = make_json(p, limits, &all.json);
+	if (r == 0 && size >= RESULT_DENIALS_SIZE)
+		r = make_denials(p, limits, &all);
+	tell_artifacts(p, &all);
 	if (r < 0)
 		return r;
-	/* A caller of a later header has a longer struct, whose rest we do not know. */
+	/* A caller of a later header has a longer struct, whose rest we do not know; one of an
+	 * earlier header a shorter one. */
 	memset(ret, 0, size);
-	memcpy(ret, &all, sizeof(all));
+	memcpy(ret, &all, size < sizeof(all) ? size : sizeof(all));
 	ret->size = size;
-	all.out.bytes = all.err.bytes = all.json = NULL; /* they are the caller's now */
+	all.out.bytes = all.err.bytes = all.json = all.hint = NULL; /* they are the caller's now */
+	all.denials = NULL;
 	return 0;
 }
 
@@ -117,7 +184,11 @@ void gbx_result_clear(struct gbx_result *result)
 	free(result->out.bytes);
 	free(result->err.bytes);
 	free(result->json);
-	memset(result, 0, sizeof(*result));
+	if (size >= RESULT_DENIALS_SIZE) {
+		free(result->denials);
+		free(result->hint);
+	}
+	memset(result, 0, size < sizeof(*result) ? size : sizeof(*result));
 	result->size = size;
 }
 

@@ -1,21 +1,30 @@
 /* gbx_run(): check the request, hand it over, pump until the end, tell the result.
  *
  * The checks say in a sentence what the supervisor would only refuse; it checks again. */
+#include "api/compile.h"
+#include "api/report.h"
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "caller/lib/inputs.h"
 #include "caller/lib/pump.h"
 #include "caller/lib/result.h"
 #include "caller/lib/session.h"
+#include "wire/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define REQUEST_FIRST_SIZE offsetof(struct gbx_request, args) /* as it was at first */
 
 struct limit_check {
 	const char *name, *unit, *setting; /* the last one is what the operator would change */
@@ -33,13 +42,44 @@ static int check_limit(const struct limit_check *c, struct fault *f)
 		(double)c->most / c->scale, c->setting);
 }
 
-static int choose_limits(const struct gbx_request *q, const struct settings *s,
-	struct run_limits *ret, struct fault *f)
+/* The number of the request's language, or of its image. */
+static int choose_language(
+	const struct gbx_session *s, const struct gbx_request *q, uint32_t *ret, struct fault *f)
 {
-	struct run_limits l = s->def;
+	const struct offers *offers = &s->offers;
+	const char *what = q->image ? "image" : "language",
+		   *name = q->image ? q->image : q->language;
+	char list[OFFERS_NAMES_MAX];
+	int number = 0;
+
+	if (q->image && q->language)
+		return fault_say(f, -EINVAL,
+			"image: it has its own interpreter; give language or "
+			"image, not both");
+	if (name)
+		number = q->image ? offers_find_image(offers, name, strlen(name))
+				  : offers_find(offers, name, strlen(name));
+	if (number >= 0) {
+		*ret = (uint32_t)number;
+		if ((q->flags & GBX_RETURN_LAST) && !offers->of[number].reports)
+			return fault_say(f, -EINVAL, "a program in %s tells no last value",
+				offers->of[number].name);
+		return 0;
+	}
+	(void)offers_names(offers, q->image, list, sizeof(list));
+	return fault_say(f, -EINVAL, "%s: \"%.64s\" is none of those known here: %s", what, name,
+		list[0] ? list : "there are none");
+}
+
+static int choose_limits(const struct gbx_session *session, const struct gbx_request *q,
+	uint32_t language, struct run_limits *ret, struct fault *f)
+{
+	const struct settings *s = &session->hello.settings;
+	struct run_limits l;
 	uint64_t cpu_time_most = s->max.cpu_time_us ? s->max.cpu_time_us : s->max.timeout_us;
 	int r = 0;
 
+	offers_limits(&session->offers, language, s, &l);
 	if (q->timeout_us)
 		l.timeout_us = q->timeout_us;
 	if (q->memory_bytes)
@@ -70,9 +110,10 @@ static int choose_limits(const struct gbx_request *q, const struct settings *s,
 static int check_request(const struct gbx_session *s, const struct gbx_request *q,
 	const struct gbx_result *result, struct fault *f)
 {
-	const uint32_t known = GBX_INPUT_FD | GBX_NO_CAPTURE | GBX_WANT_JSON;
+	const uint32_t known = GBX_INPUT_FD | GBX_NO_CAPTURE | GBX_WANT_JSON | GBX_RETURN_LAST |
+			       GBX_SVG | GBX_NO_PNG;
 
-	if (q->size < sizeof(*q) || result->size < sizeof(*result))
+	if (result->size < RESULT_FIRST_SIZE)
 		return fault_say(f, -EINVAL, "gbx_run: size is not set");
 	if ((q->flags & ~known) || q->reserved ||
 		((q->flags & GBX_NO_CAPTURE) && (q->flags & GBX_WANT_JSON)))
@@ -87,29 +128,44 @@ static int check_request(const struct gbx_session *s, const struct gbx_request *
 	return 0;
 }
 
+/* What is sealed: the code, and behind it the inputs. */
+struct content {
+	const struct gbx_request *request;
+	char *inputs; /* NULL: none */
+	size_t inputs_len;
+	struct run_limits limits;
+	uint32_t language; /* its number */
+};
+
+static void drop_content(struct content *c)
+{
+	free(c->inputs);
+}
+
 /* Sealed, so that the supervisor need not fear that it changes under its hands. */
-static int make_code(const struct gbx_request *q, int *ret_fd, struct fault *f)
+static int make_code(const struct content *c, int *ret_fd, struct fault *f)
 {
 	cleanup_fd int fd = memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r = 0;
 
 	if (fd < 0)
 		return fault_set(f, -errno, "memfd for the program");
-	if (q->code_len > 0)
-		r = io_write_all(fd, q->code, q->code_len);
+	if (c->request->code_len > 0)
+		r = io_write_all(fd, c->request->code, c->request->code_len);
+	if (r == 0 && c->inputs_len > 0)
+		r = io_write_all(fd, c->inputs, c->inputs_len);
 	if (r < 0)
 		return fault_set(f, r, "write the program");
-	if (lseek(fd, 0, SEEK_SET) < 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
-			0)
-		return fault_set(f, -errno, "seal the program");
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : io_seal(fd);
+	if (r < 0)
+		return fault_set(f, r, "seal the program");
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
 
 /* The channel does not block, but its buffer may be full of cancels that came late. */
 static int send_submit(
-	int channel_fd, const struct msg_submit *m, const int fds[4], struct fault *f)
+	int channel_fd, const struct msg_submit *m, const int fds[MSG_FDS_MAX], struct fault *f)
 {
 	struct pollfd room = { .fd = channel_fd, .events = POLLOUT };
 	int r;
@@ -123,24 +179,52 @@ static int send_submit(
 	return r < 0 ? fault_set(f, r == -ECONNRESET ? -EPIPE : r, "submit") : 0;
 }
 
+/* A run without files of its own has a workspace that can be seen to be untouched. */
+static uint32_t collect_when(const struct gbx_request *q)
+{
+	if (!q->on_artifact)
+		return COLLECT_NEVER;
+	return q->file_count > 0 ? COLLECT_ALWAYS : COLLECT_IF_TOUCHED;
+}
+
+/* It goes nowhere but into the answer as JSON. */
+static uint32_t report_of(const struct gbx_request *q)
+{
+	if (!(q->flags & GBX_WANT_JSON))
+		return 0;
+	return REPORT_ERROR | (q->flags & GBX_RETURN_LAST ? REPORT_LAST : 0) |
+	       (q->flags & GBX_SVG ? REPORT_SVG : 0) | (q->flags & GBX_NO_PNG ? 0 : REPORT_PNG);
+}
+
 /* Send the run off; whatever happens, our copies of its ends are closed then. */
-static int submit(struct pump *p, const struct run_limits *limits, int theirs[3], struct fault *f)
+static int submit(struct pump *p, const struct content *c, int theirs[3], struct fault *f)
 {
 	cleanup_fd int code = -1, in = take_fd(&theirs[0]), out = take_fd(&theirs[1]),
 		       err = take_fd(&theirs[2]);
 	int r;
 
-	r = make_code(p->request, &code, f);
+	r = make_code(c, &code, f);
 	if (r < 0)
 		return r;
+	p->report_fd = api_report_make();
+	if (p->report_fd < 0)
+		return fault_set(f, p->report_fd, "memory for the report");
 	p->run = ++p->session->last_run;
 	return send_submit(p->session->channel_fd,
 		&(struct msg_submit){
 			.run = p->run,
-			.limits = *limits,
-			.code_bytes = p->request->code_len,
+			.limits = p->limits,
+			.language = c->language,
+			.part = p->is_compiler ? RUN_COMPILER
+				: p->compiler  ? RUN_BUILT
+					       : RUN_WHOLE,
+			.build = p->compiler ? p->compiler->run : 0,
+			.code_bytes = c->request->code_len,
+			.inputs_bytes = c->inputs_len,
+			.collect = p->is_compiler ? COLLECT_NEVER : collect_when(c->request),
+			.report = p->is_compiler ? 0 : report_of(c->request),
 		},
-		(const int[]){ code, in, out, err }, f);
+		(const int[MSG_FDS_MAX]){ code, in, out, err, p->report_fd }, f);
 }
 
 /* Nobody will read what it writes: end it instead of letting it run to its deadline. */
@@ -159,46 +243,120 @@ static void drop_pump(struct pump **p)
 	free(*p);
 }
 
-static int run(
-	struct gbx_session *s, const struct gbx_request *q, struct gbx_result *ret, struct fault *f)
+/* One part of the run, to its end. */
+static int run_part(struct pump *p, struct gbx_session *s, const struct gbx_request *q,
+	const struct content *c, struct fault *f)
 {
-	CLEANUP(drop_pump) struct pump *p = NULL;
-	struct run_limits limits;
-	int theirs[3], r;
+	int theirs[3], r = pump_init(p, s, q, theirs, f);
 
-	r = check_request(s, q, ret, f);
-	if (r == 0)
-		r = choose_limits(q, &s->hello.settings, &limits, f);
-	if (r < 0)
-		return r;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return fault_set(f, -ENOMEM, "run");
-	r = pump_init(p, s, q, theirs, f);
 	if (r == 0) {
-		r = submit(p, &limits, theirs, f);
+		r = submit(p, c, theirs, f);
 	} else {
 		for (int i = 0; i < 3; i++)
 			drop_fd(&theirs[i]);
 	}
 	if (r == 0)
 		r = pump_run(p, f);
-	if (r < 0) {
+	if (r < 0)
 		give_up(p);
+	return r;
+}
+
+/* The compiler's part. 1: it has succeeded; 0: p->result says that it has not. */
+static int compile(struct pump *p, struct pump *compiler, struct gbx_session *s,
+	const struct content *c, struct fault *f)
+{
+	struct gbx_request q = *c->request;
+	const struct msg_result *m = &compiler->result;
+	int r;
+
+	/* What the program reads from its stdin is not for the compiler. */
+	q.flags &= ~(uint32_t)GBX_INPUT_FD;
+	q.input = NULL;
+	q.input_len = 0;
+	compiler->is_compiler = true;
+	offers_compile_limits(&s->offers, c->language, &s->hello.settings, &compiler->limits);
+	r = run_part(compiler, s, &q, c, f);
+	compiler->request = c->request; /* not the copy */
+	if (r < 0)
 		return r;
+	p->compiler = compiler;
+	if (run_status_of((enum run_cause)m->cause, m->wait_status) == STATUS_SUCCESS)
+		return 1;
+	p->session = s;
+	p->request = c->request;
+	for (int i = 0; i < PUMP_STREAMS; i++)
+		output_init(&p->captures[i], 1);
+	p->result = api_compile_failure(m);
+	return 0;
+}
+
+static int run_parts(
+	struct gbx_session *s, const struct content *c, struct gbx_result *ret, struct fault *f)
+{
+	CLEANUP(drop_pump) struct pump *p = calloc(1, sizeof(*p));
+	CLEANUP(drop_pump) struct pump *compiler = NULL;
+	const struct offer *offer = &s->offers.of[c->language];
+	int r = 1;
+
+	if (p && offer->compiled)
+		compiler = calloc(1, sizeof(*compiler));
+	if (!p || (offer->compiled && !compiler))
+		return fault_set(f, -ENOMEM, "run");
+	p->report_fd = p->input_fd = p->output_fds[PUMP_OUT] = p->output_fds[PUMP_ERR] = -1;
+	if (offer->is_image)
+		p->image = offer->name;
+	else
+		p->language = offer->name;
+	p->limits = c->limits;
+	if (compiler) {
+		compiler->report_fd = compiler->input_fd = compiler->output_fds[PUMP_OUT] =
+			compiler->output_fds[PUMP_ERR] = -1;
+		r = compile(p, compiler, s, c, f);
 	}
-	r = result_make(p, &limits, ret);
+	if (r > 0)
+		r = run_part(p, s, c->request, c, f);
+	if (r < 0)
+		return r;
+	r = result_make(p, &c->limits, ret);
 	return r < 0 ? fault_set(f, r, "result") : 0;
+}
+
+static int run(
+	struct gbx_session *s, const struct gbx_request *q, struct gbx_result *ret, struct fault *f)
+{
+	struct content content CLEANUP(drop_content) = { .request = q };
+	const struct settings *settings = &s->hello.settings;
+	int r;
+
+	r = check_request(s, q, ret, f);
+	if (r == 0)
+		r = choose_language(s, q, &content.language, f);
+	if (r == 0)
+		r = choose_limits(s, q, content.language, &content.limits, f);
+	if (r == 0)
+		r = request_inputs_make(q,
+			&(struct inputs_bounds){ settings, &content.limits,
+				s->offers.of[content.language].main_file },
+			&content.inputs, &content.inputs_len, f);
+	return r < 0 ? r : run_parts(s, &content, ret, f);
 }
 
 int gbx_run(struct gbx_session *session, const struct gbx_request *request,
 	struct gbx_result *ret_result, struct gbx_error *error)
 {
 	const struct timespec now = { 0 };
+	struct gbx_request known = { 0 }; /* what a caller built with an older header left out */
 	struct fault f = { 0 };
 	sigset_t pipe_set, old, pending;
 	bool was_pending;
 	int r;
+
+	if (request->size < REQUEST_FIRST_SIZE) {
+		(void)fault_say(&f, -EINVAL, "gbx_run: size is not set");
+		return session_tell(error, &f);
+	}
+	memcpy(&known, request, request->size < sizeof(known) ? request->size : sizeof(known));
 
 	/* A program that closes its stdin would kill us by SIGPIPE. The signal is this
 	 * thread's own, so it is blocked here and taken away before it is let in again;
@@ -209,7 +367,7 @@ int gbx_run(struct gbx_session *session, const struct gbx_request *request,
 	was_pending = sigismember(&pending, SIGPIPE) == 1;
 	(void)pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
 
-	r = run(session, request, ret_result, &f);
+	r = run(session, &known, ret_result, &f);
 
 	if (!was_pending)
 		while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR)

@@ -8,12 +8,17 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Of the first header, which ended with log_fd: who was built with it asks for no flags. */
+#define OPTIONS_SIZE_FLAGS offsetof(struct gbx_options, runtimes)
+#define OPTIONS_SIZE_FIRST offsetof(struct gbx_options, flags)
 
 int session_tell(struct gbx_error *error, const struct fault *f)
 {
@@ -32,12 +37,13 @@ int session_start(const struct gbx_options *options, const char *role, pid_t *re
 	cleanup_fd int ours = -1, theirs = -1, overrides_fd = -1, file_fd = -1;
 	int pair[2], r;
 
-	if (o->size < sizeof(*o))
+	if (o->size < OPTIONS_SIZE_FIRST)
 		return fault_say(f, -EINVAL, "gbx_options: size is not set");
 	r = overrides_open_file(o->config, &file_fd, f);
 	if (r == 0)
 		/* What goes wrong is told to the caller; the log is for what cannot be. */
-		r = overrides_make("log-level=err", o->settings, &overrides_fd, f);
+		r = overrides_make("log-level=err", o->settings,
+			o->size >= sizeof(*o) ? o->runtimes : NULL, &overrides_fd, f);
 	if (r < 0)
 		return r;
 	r = channel_pair(pair, 1);
@@ -86,8 +92,16 @@ int session_next(int channel_fd, uint64_t deadline_ns, struct msg *ret, struct f
 	}
 }
 
+/* Is there what the caller wants to wait for, or will it not come? */
+static bool is_stocked(const struct gbx_session *s, const struct msg_health *m)
+{
+	if (s->hello.settings.pool_size == 0)
+		return m->warm != WARM_STARTING;
+	return m->warm == WARM_LOST || (m->warm != WARM_STARTING && m->pool_ready > 0);
+}
+
 /* Until HEALTH says that it can run things, or why it cannot. */
-static int await_ready(struct gbx_session *s, struct fault *f)
+static int await_ready(struct gbx_session *s, bool stocked, struct fault *f)
 {
 	uint64_t deadline = clock_ns() + SESSION_START_MS * NS_PER_MS;
 	struct msg m;
@@ -101,8 +115,13 @@ static int await_ready(struct gbx_session *s, struct fault *f)
 		if (m.type == MSG_HELLO) {
 			s->hello = m.as.HELLO;
 			greeted = true;
+		} else if (m.type == MSG_OFFER && s->offers.count < LANGUAGES_MAX) {
+			s->offers.of[s->offers.count++] = m.as.OFFER.offer;
 		} else if (m.type == MSG_HEALTH && m.as.HEALTH.ready) {
-			return greeted ? 0 : fault_say(f, -EPROTO, "ready before hello");
+			if (!greeted || s->offers.count == 0)
+				return fault_say(f, -EPROTO, "ready before hello");
+			if (!stocked || is_stocked(s, &m.as.HEALTH))
+				return 0;
 		} else if (m.type == MSG_HEALTH && m.as.HEALTH.why.code != 0) {
 			*f = m.as.HEALTH.why;
 			return fault_launder(f);
@@ -124,6 +143,8 @@ static int explain_death(int status, struct fault *f)
 
 static int open_session(const struct gbx_options *options, struct gbx_session *s, struct fault *f)
 {
+	bool stocked = options && options->size >= OPTIONS_SIZE_FLAGS &&
+		       (options->flags & GBX_READY_CELLS);
 	int r;
 
 	/* Asked here, because from inside the answer would be about one mount or another. */
@@ -133,8 +154,8 @@ static int open_session(const struct gbx_options *options, struct gbx_session *s
 	s->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->cancel_fd < 0)
 		return fault_set(f, -errno, "eventfd");
-	r = session_start(options, "@supervisor", &s->pid, &s->channel_fd, f);
-	return r < 0 ? r : await_ready(s, f);
+	r = session_start(options, stocked ? "@keeper" : "@supervisor", &s->pid, &s->channel_fd, f);
+	return r < 0 ? r : await_ready(s, stocked, f);
 }
 
 /* Closing the channel is what tells the supervisor to clean up and end. */

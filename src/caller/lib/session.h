@@ -21,6 +21,7 @@ struct gbx_session {
 	uint64_t last_run;
 	bool lost; /* the channel broke: nothing works any more */
 	struct msg_hello hello;
+	struct offers offers;
 };
 
 /* How long the supervisor may take to find its cgroups and make its root view, and how

@@ -1,0 +1,157 @@
+/* `glovebox image list`, `verify` and `remove`. */
+#include "caller/cli/image.h"
+
+#include "base/fault.h"
+#include "base/own.h"
+#include "caller/image/imager.h"
+
+#include <errno.h>
+#include <error.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FORM "squashfs" /* how a root is kept: one file, mounted through a loop device */
+
+static void free_names(char ***names)
+{
+	store_free_names(*names);
+}
+
+/* The names of the store; none where there is no store yet. */
+static int open_and_read(struct image_command *c, char ***ret, struct fault *f)
+{
+	int r = store_open(&c->store, c->dir, false, f);
+
+	if (r == -ENOENT) {
+		*f = (struct fault){ 0 };
+		*ret = NULL;
+		return 0;
+	}
+	return r < 0 ? r : store_names(&c->store, ret, f);
+}
+
+static void hex(const uint8_t *bytes, char ret[static 2 * IMAGE_DIGEST_MAX + 1])
+{
+	for (size_t i = 0; i < IMAGE_DIGEST_MAX; i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static json_t *texts(const char (*list)[RUNTIME_PATH_MAX], size_t most)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < most && list[i][0]; i++)
+		(void)json_array_append_new(all, json_string(list[i]));
+	return all;
+}
+
+/* What is wrong with it, or all that is known of it. */
+static json_t *as_json(const char *name, const struct image_record *r, const struct fault *why)
+{
+	char digest[2 * IMAGE_DIGEST_MAX + 1];
+
+	if (why->code < 0)
+		return json_pack("{s:s, s:s}", "name", name, "error", why->text);
+	hex(r->digest, digest);
+	return json_pack("{s:s, s:s, s:s+, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:s}", "name", name,
+		"form", FORM, "digest", "sha256:", digest, "arch", r->arch, "made", r->at, "bytes",
+		(json_int_t)r->bytes, "unpacked_bytes", (json_int_t)r->unpacked_bytes, "entries",
+		(json_int_t)r->entries, "argv", texts(r->start.argv, RUNTIME_ARGV_MAX), "env",
+		texts(r->start.env, RUNTIME_ENV_MAX), "main_file", r->start.main_file);
+}
+
+static void print_row(const char *name, const struct image_record *r, const struct fault *why)
+{
+	if (why->code < 0) {
+		(void)printf("%-20s %s\n", name, why->text);
+		return;
+	}
+	(void)printf("%-20s %-8s %8.1f MB  %s  %s\n", name, FORM, (double)r->bytes / 1e6, r->at,
+		r->start.argv[0]);
+}
+
+int image_list(struct image_command *c, struct fault *f)
+{
+	CLEANUP(free_names) char **names = NULL;
+	static struct image_record record;
+	json_t *all = c->json ? json_array() : NULL;
+	int r = open_and_read(c, &names, f);
+
+	for (char **n = names; r == 0 && n && *n; n++) {
+		struct fault why = { 0 };
+
+		(void)store_read(&c->store, *n, &record, &why);
+		if (c->json)
+			(void)json_array_append_new(all, as_json(*n, &record, &why));
+		else
+			print_row(*n, &record, &why);
+	}
+	if (r == 0 && c->json && (json_dumpf(all, stdout, JSON_INDENT(2)) < 0 || putchar('\n') < 0))
+		r = fault_set(f, -EIO, "write");
+	json_decref(all);
+	return r;
+}
+
+static int verify_one(const struct store *s, const char *name, struct fault *f)
+{
+	static struct image_record record;
+	cleanup_fd int root = -1;
+	struct msg_digest d;
+	int r = store_read(s, name, &record, f);
+
+	if (r < 0)
+		return r;
+	root = store_open_root(s, name, f);
+	r = root < 0 ? root : imager_digest(root, &d, f);
+	if (r < 0)
+		return r;
+	if (d.bytes != record.bytes)
+		return fault_say(f, -EBADMSG, "%s: " IMAGE_ROOT_FILE " has %lu bytes, not %lu",
+			name, (unsigned long)d.bytes, (unsigned long)record.bytes);
+	if (memcmp(d.digest, record.digest, sizeof(d.digest)) != 0)
+		return fault_say(f, -EBADMSG,
+			"%s: the SHA-256 of " IMAGE_ROOT_FILE " is another than "
+			"when it was made",
+			name);
+	return 0;
+}
+
+int image_verify(struct image_command *c, struct fault *f)
+{
+	CLEANUP(free_names) char **names = NULL;
+	unsigned bad = 0;
+	int r = open_and_read(c, &names, f);
+
+	if (r < 0)
+		return r;
+	if (c->count > 0 && c->store.fd < 0)
+		return fault_say(f, -ENOENT, "there is no image \"%.100s\"", c->operands[0]);
+	for (unsigned i = 0; c->count > 0 ? i < c->count : names && names[i]; i++) {
+		const char *name = c->count > 0 ? c->operands[i] : names[i];
+		struct fault why = { 0 };
+
+		if (verify_one(&c->store, name, &why) == 0) {
+			(void)printf("%s: as it was made\n", name);
+			continue;
+		}
+		error(0, 0, "%s", why.text);
+		bad++;
+	}
+	return bad == 0 ? 0 : fault_say(f, -EBADMSG, "%u of them cannot be trusted", bad);
+}
+
+int image_remove(struct image_command *c, struct fault *f)
+{
+	int r = store_open(&c->store, c->dir, false, f);
+
+	if (r == 0)
+		r = store_lock(&c->store, f);
+	for (unsigned i = 0; r == 0 && i < c->count; i++) {
+		if (!image_name_is_valid(c->operands[i]))
+			return fault_say(
+				f, -EINVAL, "\"%.100s\" is no name of an image", c->operands[i]);
+		r = store_remove(&c->store, c->operands[i], f);
+	}
+	return r;
+}

@@ -1,0 +1,107 @@
+#include "caller/cli/run_inputs.h"
+
+#include "base/io.h"
+#include "base/own.h"
+#include "wire/inputs.h"
+#include "wire/limits.h"
+
+#include <errno.h>
+#include <error.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int complain(int e, const char *what)
+{
+	error(0, -e, "%s", what);
+	return -1;
+}
+
+/* All of a regular file, of at most `room` bytes. */
+static int read_file(const char *path, uint64_t room, void **ret, size_t *ret_len)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	cleanup_free void *bytes = NULL;
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	if ((uint64_t)st.st_size > room)
+		return -EFBIG;
+	/* One more than there should be: a file that grows meanwhile is told apart. */
+	bytes = malloc((size_t)st.st_size + 1);
+	n = bytes ? io_read_all(fd, bytes, (size_t)st.st_size + 1) : -ENOMEM;
+	if (n < 0)
+		return (int)n;
+	if (n > st.st_size)
+		return -EBUSY;
+	*ret = take_ptr(bytes);
+	*ret_len = (size_t)n;
+	return 0;
+}
+
+/* Grow a list by one; NULL: out of memory. */
+static void *grown(void *list, size_t count, size_t size)
+{
+	return reallocarray(list, count + 1, size);
+}
+
+int run_inputs_file(struct run_inputs *in, const char *arg)
+{
+	const char *equals = strrchr(arg, '='), *slash;
+	cleanup_free char *path = equals ? strndup(arg, (size_t)(equals - arg)) : strdup(arg);
+	struct gbx_file file = { 0 }, *files;
+	void *bytes = NULL;
+	int r;
+
+	if (!path)
+		return complain(-ENOMEM, arg);
+	slash = strrchr(path, '/');
+	file.path = equals ? equals + 1 : slash ? arg + (slash + 1 - path) : arg;
+	r = read_file(path, INPUT_BYTES_MAX - in->bytes, &bytes, &file.len);
+	if (r < 0)
+		return complain(r, path);
+	files = grown(in->files, in->file_count, sizeof(*files));
+	if (!files) {
+		free(bytes);
+		return complain(-ENOMEM, path);
+	}
+	file.bytes = bytes;
+	in->files = files;
+	in->files[in->file_count++] = file;
+	in->bytes += file.len;
+	return 0;
+}
+
+int run_inputs_env(struct run_inputs *in, const char *arg)
+{
+	const char **env = grown(in->env, in->env_count + 1, sizeof(*env));
+
+	if (!env)
+		return complain(-ENOMEM, arg);
+	in->env = env;
+	in->env[in->env_count++] = arg;
+	in->env[in->env_count] = NULL;
+	return 0;
+}
+
+void run_inputs_lend(const struct run_inputs *in, struct gbx_request *q)
+{
+	q->files = in->files;
+	q->file_count = in->file_count;
+	q->env = in->env;
+}
+
+void run_inputs_done(struct run_inputs *in)
+{
+	for (size_t i = 0; i < in->file_count; i++)
+		free((void *)(uintptr_t)in->files[i].bytes);
+	free(in->files);
+	free(in->env);
+	*in = (struct run_inputs){ 0 };
+}
