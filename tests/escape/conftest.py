@@ -1,11 +1,8 @@
 """After every attack: the host and the next request are as they were."""
-import os
-import stat
-
 import pytest
 
-TRIVIAL = "import os, sys; print('fine', os.getcwd(), sorted(os.listdir('.')), sys.argv)"
-SECRET = "canary-90ab-of-a-host-file"
+from harness.life import need_program
+from invariants import Arenas, SECRET
 
 
 @pytest.fixture(scope="session")
@@ -19,50 +16,17 @@ def canary(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def warm(server):
-    """The server after its first run, so that what it keeps for good is made."""
-    server.run(TRIVIAL)
-    server.idle = server.rest()
-    return server
-
-
-@pytest.fixture(autouse=True)
-def unharmed(warm, canary):
-    """The attack corpus's invariants, around every test of this folder."""
-    server = warm
-    expected = server.run(TRIVIAL)
-    mark = os.stat(canary)
-    seen = len(server.exchanges)
-    yield
-    server.must_live()
-    assert server.health().status == 200
-    after = server.run(TRIVIAL)
-    assert (after.status, after.stdout, after.stderr) == \
-        ("success", expected.stdout, expected.stderr)
-    server.settles_to(server.idle)
-    now = os.stat(canary)
-    assert canary.read_text() == SECRET
-    assert (now.st_mtime_ns, now.st_ino, stat.S_IMODE(now.st_mode)) == \
-        (mark.st_mtime_ns, mark.st_ino, 0o666)
-    for _method, _path, _body, answer in server.exchanges[seen:]:
-        assert SECRET.encode() not in answer.body
+@pytest.fixture(scope="session")
+def arenas(canary):
+    """Servers to attack, one at a time; most sessions need one only."""
+    need_program()
+    made = Arenas(canary)
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def healthy(warm):
-    """healthy(attack): true answers of /health while the attack, a Background, goes on."""
-
-    def watch(attack):
-        slowest, answers = 0.0, 0
-        while attack.is_alive():
-            a = warm.health()
-            assert a.status == 200, a
-            slowest, answers = max(slowest, a.wall_s), answers + 1
-            attack.join(0.05)
-        assert answers > 0
-        # 100 ms on an idle host; these are shared, and the test is about hanging.
-        assert slowest < 5.0, f"/health took {slowest:.1f} s during the attack"
-        return attack.result()
-
-    return watch
+def arena(arenas):
+    """A server under attack. When the test has ended, everything must be as it was before."""
+    with arenas.ready().unharmed() as ready:
+        yield ready
