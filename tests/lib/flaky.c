@@ -14,21 +14,27 @@ static int fail_code;
 static bool armed, reached;
 static const char *failed_name = "";
 
-static bool turn_has_come(const char *name)
+static int (*ask)(const char *name); /* in the place of the count */
+
+/* The errno to fail with, 0: make the call. */
+static int whose_turn(const char *name)
 {
+	if (ask)
+		return ask(name);
 	if (reached || calls_left-- > 0)
-		return false;
+		return 0;
 	reached = true;
 	failed_name = name;
-	return strcmp(name, "close") != 0;
+	return strcmp(name, "close") != 0 ? fail_code : 0;
 }
 
-#define FLAKY(type, name, params, args)    \
-	static type flaky_##name params    \
-	{                                  \
-		if (turn_has_come(#name))  \
-			return -fail_code; \
-		return real.name args;     \
+#define FLAKY(type, name, params, args)       \
+	static type flaky_##name params       \
+	{                                     \
+		int code = whose_turn(#name); \
+		if (code != 0)                \
+			return (type)-code;   \
+		return real.name args;        \
 	}
 SYS_CALLS(FLAKY)
 
@@ -58,4 +64,10 @@ bool flaky_disarm(void)
 const char *flaky_name(void)
 {
 	return failed_name;
+}
+
+void flaky_ask(int (*turn)(const char *name))
+{
+	flaky_arm(0, 0);
+	ask = turn;
 }

@@ -23,3 +23,7 @@ bool flaky_disarm(void);
 
 /* The name of the call that failed last, "" for none. */
 const char *flaky_name(void);
+
+/* From now on, for good: `turn` is asked before each call whether it fails, and with which
+ * positive errno. It is asked in children, too, and makes no calls of the table itself. */
+void flaky_ask(int (*turn)(const char *name));

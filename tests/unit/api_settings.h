@@ -17,5 +17,13 @@ static const struct settings api_settings = {
 	.output_bytes = 1048576,
 	.body_bytes = 4194304,
 	.code_bytes = 2097152,
+	.input_bytes = 3145728,
 	.workspace_inodes = 4096,
+	.artifact_files = 100,
+	.artifact_file_bytes = 16 << 20,
+	.artifact_bytes = 64 << 20,
+	.artifact_inline_bytes = 1 << 20,
+	.artifact_store = 1 << 30,
+	.artifact_keep_us = 600000000,
+	.runtime = { .main_file = "main.py" },
 };

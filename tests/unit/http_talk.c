@@ -195,8 +195,11 @@ static void on_input(struct bufferevent *bev, void *ctx)
 	struct evbuffer *in = bufferevent_get_input(bev);
 	size_t n = evbuffer_get_length(in);
 
-	cl->text = realloc(cl->text, cl->len + n + 1);
-	assert_non_null(cl->text);
+	if (cl->len + n + 1 > cl->room) {
+		cl->room = 2 * (cl->len + n + 1); /* or large answers are copied with every read */
+		cl->text = realloc(cl->text, cl->room);
+		assert_non_null(cl->text);
+	}
 	assert_int_equal(evbuffer_remove(in, cl->text + cl->len, n), n);
 	cl->len += n;
 	cl->text[cl->len] = '\0';
@@ -234,7 +237,8 @@ void client_open(struct client *cl, struct talk *t)
 void client_clear(struct client *cl)
 {
 	cl->len = 0;
-	cl->text = realloc(cl->text, 1);
+	cl->room = 1;
+	cl->text = realloc(cl->text, cl->room);
 	assert_non_null(cl->text);
 	cl->text[0] = '\0';
 }

@@ -41,7 +41,7 @@ struct client {
 	struct talk *talk;
 	struct bufferevent *bev;
 	char *text; /* all that has been received */
-	size_t len;
+	size_t len, room;
 	bool eof, reset;
 };
 

@@ -134,6 +134,33 @@ static void health_says_why_it_is_not_ready(void **state)
 	assert_false(api_health_ready(&h));
 }
 
+static void health_shows_the_last_self_test(void **state)
+{
+	static struct msg_hello hello = { .layers = LAYER_ALL };
+	struct msg_selftest told = { .known = 1,
+		.this_build = 1,
+		.record = { .magic = SELFTEST_MAGIC,
+			.probes = 9,
+			.failed = 1,
+			.at = "2026-01-31T12:00:00Z",
+			.first_failed = "ns.net" } };
+	struct api_health h = { .version = "1", .hello = &hello, .selftest = &told };
+	json_t *root = parsed(api_health_json(&h, NULL));
+
+	(void)state;
+	assert_string_equal(json_string_value(at(root, "selftest", "result", NULL)), "failed");
+	assert_string_equal(
+		json_string_value(at(root, "selftest", "first_failed", NULL)), "ns.net");
+	assert_true(json_is_true(at(root, "selftest", "this_build", NULL)));
+	json_decref(root);
+	/* A supervisor that sends nonsense is not shown. */
+	told.record.first_failed[0] = '\n';
+	root = parsed(api_health_json(&h, NULL));
+	assert_string_equal(json_string_value(at(root, "selftest", "result", NULL)), "unknown");
+	assert_true(json_is_null(at(root, "selftest", "at", NULL)));
+	json_decref(root);
+}
+
 /* Every example of the table is JSON of the type that the table names. */
 static void examples_have_the_type_of_their_field(void **state)
 {
@@ -144,7 +171,9 @@ static void examples_have_the_type_of_their_field(void **state)
 
 		assert_non_null(v);
 		assert_int_equal(f->meaning, i);
-		assert_int_equal(json_is_string(v), f->type == API_STRING);
+		assert_int_equal(
+			json_is_string(v), f->type == API_STRING || f->type == API_ENCODING ||
+						   f->type == API_WORD || f->type == API_NAME);
 		assert_int_equal(json_is_boolean(v), f->type == API_BOOLEAN);
 		assert_int_equal(json_is_number(v), api_field_numeric(f));
 		assert_true(api_field_by_name(f->name, strlen(f->name)) == f);
@@ -162,6 +191,7 @@ int main(void)
 		cmocka_unit_test(every_reference_of_the_openapi_document_leads_somewhere),
 		cmocka_unit_test(limits_name_defaults_least_and_most_of_every_number),
 		cmocka_unit_test(health_says_why_it_is_not_ready),
+		cmocka_unit_test(health_shows_the_last_self_test),
 		cmocka_unit_test(examples_have_the_type_of_their_field),
 	};
 

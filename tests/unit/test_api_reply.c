@@ -35,8 +35,8 @@ static void scene_make(struct scene *s)
 	output_init(&s->out, 64);
 	output_init(&s->err, 64);
 	assert_int_equal(output_feed(&s->out, "42\n", 3), 0);
-	s->reply = (struct api_reply){ "r1", &s->hello, &s->result, &s->limits, &s->out, &s->err,
-		250, &s->warnings };
+	s->reply = (struct api_reply){ "r1", &s->hello, &s->result, &s->limits, "python", NULL,
+		&s->out, &s->err, 250, &s->warnings };
 }
 
 static void scene_end(struct scene *s)
@@ -70,7 +70,8 @@ static void the_six_fields_of_the_contract_come_first(void **state)
 {
 	static const char want[] =
 		"{\"status\":\"success\",\"stdout\":\"42\\n\",\"stderr\":\"\",\"exit_code\":0,"
-		"\"execution_time_ms\":17.42,\"memory_used_mb\":9.613,\"id\":\"r1\","
+		"\"execution_time_ms\":17.42,\"memory_used_mb\":9.613,\"id\":\"r1\",\"language\":"
+		"\"python\",\"image\":null,"
 		"\"cause\":\"exit\",\"signal\":null,";
 	struct scene s;
 	char *json;
@@ -224,6 +225,28 @@ static void expect_group(json_t *object, enum reply_group group)
 	assert_null(it);
 }
 
+static void a_run_that_met_nothing_says_so(void **state)
+{
+	struct scene s;
+	char *json;
+
+	(void)state;
+	scene_make(&s);
+	json = text_of(&s);
+	assert_non_null(
+		strstr(json, "\"denials\":[],\"hint\":null,\"result\":null,\"error\":null,"
+			     "\"figures\":[],\"interleaved\":null,\"files\":[],\"skipped\":[]}"));
+	free(json);
+	s.result.denied.unrouted = 2;
+	json = text_of(&s);
+	assert_non_null(strstr(json, "\"denials\":[{\"layer\":\"network\",\"what\":\"attempts to "
+				     "reach an address outside\","
+				     "\"count\":2,\"exact\":true,\"evidence\":\"counted\"}],"
+				     "\"hint\":\"this run has no network"));
+	free(json);
+	scene_end(&s);
+}
+
 static void every_answer_holds_exactly_what_the_table_says(void **state)
 {
 	struct api_health h = { .version = "0" };
@@ -233,10 +256,12 @@ static void every_answer_holds_exactly_what_the_table_says(void **state)
 	(void)state;
 	scene_make(&s);
 	assert_int_equal(output_feed(&s.err, "\xff", 1), 0);
+	s.result.pids_refused = 1;
 	root = parsed(text_of(&s));
 	expect_group(root, REPLY_TOP);
 	expect_group(json_object_get(root, "usage"), REPLY_USAGE);
 	expect_group(json_object_get(root, "isolation"), REPLY_ISOLATION);
+	expect_group(json_array_get(json_object_get(root, "denials"), 0), REPLY_DENIAL);
 	output = json_object_get(root, "output");
 	expect_group(json_object_get(output, "stdout"), REPLY_STREAM);
 	expect_group(json_object_get(output, "stderr"), REPLY_STREAM);
@@ -244,6 +269,7 @@ static void every_answer_holds_exactly_what_the_table_says(void **state)
 	h.hello = &s.hello;
 	root = parsed(api_health_json(&h, NULL));
 	expect_group(root, REPLY_HEALTH);
+	expect_group(json_object_get(root, "selftest"), REPLY_SELFTEST);
 	json_decref(root);
 	root = parsed(api_limits_json(&api_settings, NULL));
 	expect_group(json_object_get(root, "fixed"), REPLY_FIXED);
@@ -261,6 +287,7 @@ int main(void)
 		cmocka_unit_test(binary_output_is_text_and_exact_base64),
 		cmocka_unit_test(dropped_output_is_counted_and_warned_of),
 		cmocka_unit_test(a_missing_layer_is_said_to_be_degraded),
+		cmocka_unit_test(a_run_that_met_nothing_says_so),
 		cmocka_unit_test(every_answer_holds_exactly_what_the_table_says),
 	};
 

@@ -3,6 +3,7 @@
 #include "api/fields.h"
 #include "api/request.h"
 #include "api_settings.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,12 +38,24 @@ struct bad {
 #define BOOL_PARSING "Input should be a valid boolean, unable to interpret input"
 #define NO_UNICODE   "Input should be a valid string, unable to parse raw data as a unicode string"
 
+static const struct offers offers = {
+	.count = 3,
+	.of = { { .name = "python", .main_file = "main.py", .aliases = { "py" }, .reports = 1 },
+		{ .name = "lua",
+			.main_file = "main.lua",
+			.aliases = { "lua5.4" },
+			.suffixes = { ".lua", ".luac" },
+			.limits = { .memory_bytes = UINT64_C(128) << 20, .pids = 4096 } },
+		{ .name = "data", .main_file = "main.sh", .is_image = 1 } },
+};
+static const struct api_server server = { &api_settings, &offers };
+
 static char *refused(const char *body, size_t len, int status)
 {
 	struct api_request r;
 	struct api_refusal no;
 
-	assert_int_equal(api_request_parse(body, len, &api_settings, &r, &no), -EINVAL);
+	assert_int_equal(api_request_parse(body, len, &server, &r, &no), -EINVAL);
 	assert_int_equal(no.status, status);
 	assert_int_equal(strlen(no.json), no.len);
 	return no.json;
@@ -65,7 +78,7 @@ static struct api_request taken(const char *body, size_t len)
 {
 	struct api_request r;
 	struct api_refusal no;
-	int e = api_request_parse(body, len, &api_settings, &r, &no);
+	int e = api_request_parse(body, len, &server, &r, &no);
 
 	if (e == -EINVAL)
 		print_message("%s\n", no.json);
@@ -463,6 +476,91 @@ static void an_echoed_input_is_clipped(void **state)
 	free(body);
 }
 
+static void a_language_decides_limits_and_the_name_of_the_program(void **state)
+{
+	static const char lua[] =
+		"{\"code\":\"x\",\"language\":\"lua5.4\",\"files\":[{\"path\":\"main.py\","
+		"\"content\":\"\"}]}";
+	static const char limited[] =
+		"{\"memory_limit_mb\":32,\"language\":\"lua\",\"code\":\"x\"}";
+	struct api_request r = taken(lua, strlen(lua));
+
+	(void)state;
+	assert_int_equal(r.language, 1);
+	assert_int_equal(r.limits.memory_bytes, UINT64_C(128) << 20);
+	assert_int_equal(r.limits.pids, 512); /* the server's maximum */
+	assert_int_equal(r.limits.timeout_us, 3000000);
+	api_request_free(&r);
+	r = taken(limited, strlen(limited)); /* whatever their order */
+	assert_int_equal(r.limits.memory_bytes, 32 << 20);
+	api_request_free(&r);
+}
+
+static void an_image_takes_the_place_of_a_language(void **state)
+{
+	static const char picked[] = "{\"code\":\"x\",\"image\":\"data\"}",
+			  own[] = "{\"code\":\"x\",\"image\":\"data\",\"files\":[{\"path\":"
+				  "\"main.py\",\"content\":\"\"}]}";
+	static const struct bad rows[] = {
+		{ "{\"code\":\"x\",\"image\":\"lua\"}",
+			FIELD("value_error", "image",
+				"Value error, this server knows the images data", "\"lua\"") "}" },
+		{ "{\"code\":\"x\",\"language\":\"data\"}",
+			FIELD("value_error", "language",
+				"Value error, this server knows the languages python, lua",
+				"\"data\"") "}" },
+		{ "{\"code\":\"x\",\"image\":null}",
+			FIELD("string_type", "image", "Input should be a valid string",
+				"null") "}" },
+		{ "{\"code\":\"x\",\"image\":\"data\",\"language\":\"lua\"}",
+			FIELD("value_error", "image",
+				"Value error, an image has its own interpreter: give language or "
+				"image, not both",
+				"\"data\"") "}" },
+	};
+	struct api_request r = taken(picked, strlen(picked));
+
+	(void)state;
+	assert_int_equal(r.language, 2);
+	api_request_free(&r);
+	r = taken(own, strlen(own)); /* its main file is another */
+	api_request_free(&r);
+	expect(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+static void a_language_that_is_none_is_refused_with_those_there_are(void **state)
+{
+#define LANGUAGE_FAULT(value)                                                      \
+	FIELD("value_error", "language",                                           \
+		"Value error, this server knows the languages python, lua", value) \
+	"}"
+	static const struct bad rows[] = {
+		{ "{\"code\":\"x\",\"language\":\"c\"}", LANGUAGE_FAULT("\"c\""), 0 },
+		{ "{\"code\":\"x\",\"language\":\"\"}", LANGUAGE_FAULT("\"\""), 0 },
+		{ "{\"code\":\"x\",\"language\":\"lua\\u0000\"}", LANGUAGE_FAULT("\"lua\\u0000\""),
+			0 },
+		{ "{\"code\":\"x\",\"language\":1}",
+			FIELD("string_type", "language", "Input should be a valid string", "1") "}",
+			0 },
+		{ "{\"language\":\"lua\",\"entry_point\":\"a.py\","
+		  "\"files\":[{\"path\":\"a.py\",\"content\":\"\"}]}",
+			FIELD("value_error", "entry_point",
+				"Value error, a program in lua must have a name that ends in "
+				"\\\".lua\\\" or \\\".luac\\\"",
+				"\"a.py\"") "}",
+			0 },
+		{ "{\"language\":\"lua\",\"code\":\"x\","
+		  "\"files\":[{\"path\":\"main.lua\",\"content\":\"\"}]}",
+			ITEM("value_error", ",\"files\",0,\"path\"",
+				"Value error, this path is the file that holds the code",
+				"\"main.lua\"") "}",
+			0 },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_LEN(rows));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +579,9 @@ int main(void)
 		cmocka_unit_test(many_unknown_fields_with_long_names_stay_bounded),
 		cmocka_unit_test(nesting_is_refused_before_anything_recurses),
 		cmocka_unit_test(an_echoed_input_is_clipped),
+		cmocka_unit_test(a_language_decides_limits_and_the_name_of_the_program),
+		cmocka_unit_test(an_image_takes_the_place_of_a_language),
+		cmocka_unit_test(a_language_that_is_none_is_refused_with_those_there_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,9 @@
 #include "priv/supervisor/lease.h"
 #include "tests/lib/flaky.h"
 #include "tests/lib/flaky_box.h"
+#include "wire/channel.h"
+#include "wire/inputs.h"
+#include "wire/report.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -62,13 +65,50 @@ struct report {
 };
 static struct report *report;
 
+/* Of what is sent and made from now on, as in struct attempt. */
+int __wrap_channel_send(int fd, enum msg_type type, const void *payload, const int *fds);
+int __real_channel_send(int fd, enum msg_type type, const void *payload, const int *fds);
+int __wrap_channel_pair(int ret_fds[2], int nonblock);
+int __real_channel_pair(int ret_fds[2], int nonblock);
+static unsigned unsent, unpaired;
+static const struct cell *await_init_of; /* no MOUNT is sent before its init has ended */
+
+int __wrap_channel_send(int fd, enum msg_type type, const void *payload, const int *fds)
+{
+	if (await_init_of && type == MSG_MOUNT) {
+		struct pollfd p = { .fd = await_init_of->init.pidfd, .events = POLLIN };
+
+		(void)poll(&p, 1, (int)(TIMEOUT_NS / NS_PER_MS));
+	}
+	if (unsent > 0 && --unsent == 0) {
+		report->reached = true;
+		return -ENOBUFS;
+	}
+	return __real_channel_send(fd, type, payload, fds);
+}
+
+int __wrap_channel_pair(int ret_fds[2], int nonblock)
+{
+	if (unpaired > 0 && --unpaired == 0) {
+		report->reached = true;
+		return -EMFILE;
+	}
+	return __real_channel_pair(ret_fds, nonblock);
+}
+
 struct attempt {
 	int nth;           /* the call on the supervisor's side that fails; -1: none */
 	bool in_used_cage; /* it is counted from the end of a cage's first program */
 	bool removed;      /* the cage is being removed when it is to be kept */
+	bool evicted;      /* the first program is none: its process is ended while it is parked */
+	bool unforked;     /* main is started cold after a zygote was asked in vain */
+	bool roomy;        /* the program asks for more memory than is usual */
+	/* Which message to the box cannot be sent, which channel not be made, counted as `nth`,
+	 * but from 1 on; 0: none. */
+	unsigned unsent, unpaired;
 };
-static const struct attempt good = { -1, false, false }, good_again = { -1, true, false },
-			    too_late = { -1, true, true };
+static const struct attempt good = { .nth = -1 }, good_again = { .nth = -1, .in_used_cage = true },
+			    too_late = { .nth = -1, .in_used_cage = true, .removed = true };
 
 static unsigned count_entries(const char *path)
 {
@@ -128,18 +168,52 @@ static int build(struct cell *c)
 		};
 		int r;
 
-		if (poll(&p, 1, (int)(TIMEOUT_NS / NS_PER_MS)) != 1)
+		if (cell_awaits_fork(c))
+			r = cell_unforked(c, &host.factory);
+		else if (poll(&p, 1, (int)(TIMEOUT_NS / NS_PER_MS)) != 1)
 			return -ETIMEDOUT;
-		r = cell_hear(c, &host.factory);
+		else
+			r = cell_hear(c, &host.factory);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static void make_streams(int fds[4], int kept[3])
+static void put_file(FILE *to, const char *path, const char *text, uint32_t mode)
+{
+	const struct inputs_file file = { strlen(text), (uint32_t)strlen(path), mode };
+
+	(void)fwrite(&file, sizeof(file), 1, to);
+	(void)fwrite(path, strlen(path) + 1, 1, to);
+	(void)fwrite(text, strlen(text), 1, to);
+}
+
+/* Inputs with all that takes a system call of its own: the program's file goes, directories and
+ * a mode that the umask does not let through are made. */
+static uint64_t write_inputs(int fd)
+{
+	const struct inputs_head head = { INPUTS_MAGIC, 1, 1, 2, 1, 0 };
+	FILE *to = fdopen(dup(fd), "w");
+	long len;
+
+	if (!to)
+		_exit(99);
+	(void)fwrite(&head, sizeof(head), 1, to);
+	(void)fwrite("arg\0A=1", sizeof("arg\0A=1"), 1, to);
+	put_file(to, "a/b/program", "x", 0644);
+	put_file(to, "file", "", 0777);
+	len = ftell(to);
+	if (fclose(to) != 0)
+		_exit(99);
+	return (uint64_t)len;
+}
+
+static void make_streams(int fds[MSG_FDS_MAX], int kept[3])
 {
 	fds[0] = memfd_create("code", MFD_CLOEXEC);
+	fds[4] = memfd_create("report", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fds[4], (off_t)REPORT_BYTES), 0);
 	for (int i = 0; i < 3; i++) {
 		int p[2];
 
@@ -151,14 +225,15 @@ static void make_streams(int fds[4], int kept[3])
 }
 
 /* Release the program and see it end by itself with 0. */
-static int run(struct cell *c, struct fault *f)
+static int run(struct cell *c, bool roomy, struct fault *f)
 {
-	const struct run_limits limits = { 10000000, 64 << 20, 0, 1000, 4 };
-	int fds[4], kept[3], r;
+	struct msg_submit order = { .limits = { 10000000, (roomy ? 96 : 64) << 20, 0, 1000, 4 } };
+	int fds[MSG_FDS_MAX], kept[3], r;
 
 	make_streams(fds, kept);
-	r = cell_start(c, &host.factory, &limits, 0, fds, f);
-	for (int i = 0; i < 4; i++)
+	order.inputs_bytes = write_inputs(fds[0]);
+	r = cell_start(c, &host.factory, &order, fds, f);
+	for (int i = 0; i < MSG_FDS_MAX; i++)
 		(void)close(fds[i]);
 	while (r == 0 && !c->main_died) {
 		struct pollfd p[2] = { { .fd = c->main_channel, .events = POLLIN },
@@ -166,9 +241,13 @@ static int run(struct cell *c, struct fault *f)
 
 		if (poll(p, 2, (int)(TIMEOUT_NS / NS_PER_MS)) <= 0)
 			r = -ETIMEDOUT;
-		else if (c->main_channel >= 0 && p[0].revents && cell_hear(c, &host.factory) < 0)
-			r = c->fault.code;
-		else
+		else if (c->main_channel >= 0 && p[0].revents)
+			r = cell_hear(c, &host.factory);
+		if (r > 0) {
+			cell_hush(c);
+			r = 0;
+		}
+		if (r == 0)
 			(void)cell_reap_main(c);
 	}
 	for (int i = 0; i < 3; i++)
@@ -180,16 +259,19 @@ static int run(struct cell *c, struct fault *f)
 
 /* Another program in the cage of the first one. A cage that is not kept is no failure, as long
  * as nothing was armed to fail. */
-static int run_again(struct cell *c, bool removed, struct fault *f)
+static int run_again(struct cell *c, const struct attempt *a, struct fault *f)
 {
 	uint64_t deadline = clock_ns() + TIMEOUT_NS;
 	int r;
 
-	cell_kill(c);
+	if (a->evicted)
+		cell_evict(c);
+	else
+		cell_kill(c);
 	while (!cell_is_empty(c) && clock_ns() < deadline)
 		(void)poll(NULL, 0, 1);
 	/* Its init has got a signal by now, but takes a while to die. */
-	if (removed && cell_remove(c, &host.factory))
+	if (a->removed && cell_remove(c, &host.factory))
 		return -EAGAIN;
 	report->asked = true;
 	report->kept = cell_vacate(c, &host.factory);
@@ -198,7 +280,23 @@ static int run_again(struct cell *c, bool removed, struct fault *f)
 	r = cell_occupy(c, &host.factory, 8, f);
 	if (r == 0)
 		r = build(c);
-	return r == 0 ? run(c, f) : r;
+	return r == 0 ? run(c, a->roomy, f) : r;
+}
+
+static int ask_in_vain(void *ctx, struct cell *c, int channel_fd)
+{
+	(void)ctx;
+	(void)c;
+	(void)channel_fd;
+	return 0; /* the answer comes later: cell_unforked() */
+}
+
+static void arm(const struct attempt *a)
+{
+	if (a->nth >= 0)
+		flaky_arm((unsigned)a->nth, EIO);
+	unsent = a->unsent;
+	unpaired = a->unpaired;
 }
 
 /* One cell's whole life, in this process. */
@@ -210,23 +308,26 @@ static void try_cell(const struct attempt *a)
 	int r;
 
 	c = (struct cell){ .state = CELL_NONE };
-	if (a->nth >= 0 && !a->in_used_cage)
-		flaky_arm((unsigned)a->nth, EIO);
+	if (await_init_of)
+		await_init_of = &c;
+	if (a->unforked)
+		host.factory.fork_main = ask_in_vain;
+	if (!a->in_used_cage)
+		arm(a);
 	r = cell_create(&c, &host.factory, 0, 7, &f);
 	if (r == 0)
 		r = build(&c);
-	if (r == 0)
-		r = run(&c, &f);
+	if (r == 0 && !a->evicted)
+		r = run(&c, a->roomy, &f);
 	if (a->in_used_cage) {
 		if (r < 0)
 			return; /* not what is tried here: *report says that it did not stand */
-		if (a->nth >= 0)
-			flaky_arm((unsigned)a->nth, EIO);
-		r = run_again(&c, a->removed, &f);
+		arm(a);
+		r = run_again(&c, a, &f);
 	}
 	(void)snprintf(report->fault, sizeof(report->fault), "%s", f.code ? f.text : c.fault.text);
 	cell_kill(&c);
-	report->reached = flaky_disarm();
+	report->reached |= flaky_disarm();
 	(void)snprintf(report->call, sizeof(report->call), "%s", flaky_name());
 	report->stood = r == 0;
 	report->leaked = !wait_for_end(&c) || count_entries("/proc/self/fd") != before;
@@ -372,6 +473,27 @@ static void without_ns_last_pid_a_cage_serves_once(void **state)
 		fail_msg("stood %d, kept %d: %s", report->stood, report->kept, report->fault);
 }
 
+static int openat_that_loses_checkpoints(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	static unsigned asked;
+
+	if (strstr(path, "ns_last_pid") && asked++ > 0)
+		return -ENOENT;
+	return real_openat(dir_fd, path, flags, mode);
+}
+
+/* Its numbers would go on where the first program's ended. */
+static void a_used_cage_whose_numbering_cannot_begin_anew_takes_no_program(void **state)
+{
+	(void)state;
+	real_openat = sys.openat;
+	sys.openat = openat_that_loses_checkpoints;
+	assert_int_equal(try_in_child(&good_again), 0);
+	sys.openat = real_openat;
+	assert_true(report->kept && !report->stood && !report->leaked);
+	assert_non_null(strstr(report->fault, "ns_last_pid"));
+}
+
 static void a_cage_that_is_being_removed_is_not_kept(void **state)
 {
 	unsigned asked = 0;
@@ -388,13 +510,16 @@ static void a_cage_that_is_being_removed_is_not_kept(void **state)
 }
 
 /* Returns how many calls there are; at least `least` of them must be missed. */
-static unsigned fail_in_supervisor(bool in_used_cage, unsigned least)
+static unsigned fail_in_supervisor(struct attempt a, unsigned least)
 {
+	bool in_used_cage = a.in_used_cage;
 	unsigned n, failed = 0;
 
 	for (n = 0; n < CALLS_MAX; n++) {
-		const struct attempt a = { (int)n, in_used_cage, false };
-		int status = try_in_child(&a);
+		int status;
+
+		a.nth = (int)n;
+		status = try_in_child(&a);
 
 		if (WIFSIGNALED(status)) {
 			/* The one call after which the process may not go on. Its children die
@@ -421,7 +546,7 @@ static unsigned fail_in_supervisor(bool in_used_cage, unsigned least)
 
 static void whichever_call_of_the_supervisor_fails_nothing_is_left(void **state)
 {
-	unsigned n = fail_in_supervisor(false, 70);
+	unsigned n = fail_in_supervisor(good, 70);
 
 	(void)state;
 	assert_in_range(n, 90, CALLS_MAX - 1); /* v1 groups take more of them */
@@ -430,11 +555,89 @@ static void whichever_call_of_the_supervisor_fails_nothing_is_left(void **state)
 
 static void whichever_call_fails_in_a_used_cage_nothing_is_left(void **state)
 {
-	unsigned n = fail_in_supervisor(true, 35);
+	unsigned n = fail_in_supervisor(good_again, 35);
 
 	(void)state;
 	assert_in_range(n, 50, CALLS_MAX - 1);
 	expect_a_good_cell("call", n);
+}
+
+static void whichever_call_fails_after_an_eviction_nothing_is_left(void **state)
+{
+	const struct attempt evicted = { .in_used_cage = true, .evicted = true };
+	unsigned n = fail_in_supervisor(evicted, 35);
+
+	(void)state;
+	assert_in_range(n, 50, CALLS_MAX - 1);
+	expect_a_good_cell("call", n);
+}
+
+static void whichever_call_fails_in_the_place_of_a_fork_nothing_is_left(void **state)
+{
+	const struct attempt unforked = { .unforked = true };
+	unsigned n = fail_in_supervisor(unforked, 70);
+
+	(void)state;
+	assert_in_range(n, 90, CALLS_MAX - 1);
+	expect_a_good_cell("call", n);
+}
+
+static void whichever_call_fails_before_a_larger_program_nothing_is_left(void **state)
+{
+	const struct attempt roomy = { .roomy = true };
+	unsigned n = fail_in_supervisor(roomy, 70);
+
+	(void)state;
+	expect_a_good_cell("call", n);
+}
+
+/* `which` of `a` goes up from 1. Returns how many of them there are. */
+static unsigned fail_each(struct attempt *a, unsigned *which)
+{
+	for (*which = 1; *which < CALLS_MAX; ++*which) {
+		assert_int_equal(try_in_child(a), 0);
+		if (!report->reached)
+			break;
+		if (report->stood || report->leaked || report->fault[0] == '\0')
+			fail_msg("%u failed: stood %d, leaked %d, \"%s\"", *which, report->stood,
+				report->leaked, report->fault);
+		assert_int_equal(count_leaves(), 0);
+	}
+	expect_a_good_cell("what was not sent or made", *which);
+	return *which - 1;
+}
+
+static void whichever_message_cannot_be_sent_the_program_does_not_run(void **state)
+{
+	struct attempt first = good, again = good_again;
+
+	(void)state;
+	/* BUILD and each MOUNT; JOIN, RENEW, the writable mounts, ENTER; START. */
+	assert_in_range(fail_each(&first, &first.unsent), 10, CALLS_MAX - 2);
+	assert_in_range(fail_each(&again, &again.unsent), 4, CALLS_MAX - 2);
+}
+
+static void without_a_channel_there_is_no_cell(void **state)
+{
+	struct attempt a = good;
+
+	(void)state;
+	assert_int_equal(fail_each(&a, &a.unpaired), 2);
+}
+
+static void what_init_has_said_counts_more_than_what_could_not_be_sent_to_it(void **state)
+{
+	static const struct cell any;
+
+	(void)state;
+	use_box(1, 0, EIO);
+	await_init_of = &any;
+	assert_int_equal(try_in_child(&good), 0);
+	await_init_of = NULL;
+	use_box(0, 0, 0);
+	assert_false(report->stood || report->leaked);
+	if (!strstr(report->fault, "Input/output error"))
+		fail_msg("%s", report->fault);
 }
 
 static void fail_in_box(uint32_t role, const struct attempt *a, const char *name, unsigned at_least)
@@ -478,8 +681,15 @@ int main(void)
 		cmocka_unit_test(whichever_call_of_the_supervisor_fails_nothing_is_left),
 		cmocka_unit_test(a_used_cage_serves_another_program_and_leaves_nothing),
 		cmocka_unit_test(without_ns_last_pid_a_cage_serves_once),
+		cmocka_unit_test(a_used_cage_whose_numbering_cannot_begin_anew_takes_no_program),
 		cmocka_unit_test(a_cage_that_is_being_removed_is_not_kept),
 		cmocka_unit_test(whichever_call_fails_in_a_used_cage_nothing_is_left),
+		cmocka_unit_test(whichever_call_fails_after_an_eviction_nothing_is_left),
+		cmocka_unit_test(whichever_call_fails_in_the_place_of_a_fork_nothing_is_left),
+		cmocka_unit_test(whichever_call_fails_before_a_larger_program_nothing_is_left),
+		cmocka_unit_test(whichever_message_cannot_be_sent_the_program_does_not_run),
+		cmocka_unit_test(without_a_channel_there_is_no_cell),
+		cmocka_unit_test(what_init_has_said_counts_more_than_what_could_not_be_sent_to_it),
 		cmocka_unit_test(whichever_call_of_init_fails_the_cell_does_not_stand),
 		cmocka_unit_test(whichever_call_of_enter_fails_the_program_does_not_run),
 	};

@@ -338,6 +338,31 @@ static void limits_can_be_raised_and_lowered(void **state)
 	destroy(&tree, &cg);
 }
 
+static void limits_that_were_written_in_part_are_not_taken_for_the_old_ones(void **state)
+{
+	static const struct cgroup_limits larger = { 128 * MIB, 1000, 16 };
+	struct cgroup cg = create("c1", &small);
+	unsigned n = 0, failed = 0;
+	bool reached = true;
+
+	(void)state;
+	for (; reached; n++) {
+		struct fault f = { 0 };
+		int r;
+
+		flaky_arm(n, EIO);
+		r = cgroup_set_limits(&tree, &cg, &larger, &f);
+		reached = flaky_disarm();
+		failed += r < 0;
+		if (r == 0)
+			assert_limits(&cg, &larger);
+		assert_int_equal(cgroup_set_limits(&tree, &cg, &small, &f), 0);
+		assert_limits(&cg, &small);
+	}
+	assert_true(failed >= 6); /* two calls a file, three files at least */
+	destroy(&tree, &cg);
+}
+
 static void a_limit_below_what_is_in_use_is_refused_and_kills_nobody(void **state)
 {
 	const struct cgroup_limits tight = { .memory_bytes = 8 * MIB, .cpu_milli = 500, .pids = 8 };
@@ -347,8 +372,8 @@ static void a_limit_below_what_is_in_use_is_refused_and_kills_nobody(void **stat
 
 	(void)state;
 	assert_int_equal(await_report(&c), 's');
-	assert_int_equal(cgroup_set_limits(&tree, &cg, &tight, &f), -ENOMEM);
-	assert_int_equal(f.code, -ENOMEM);
+	assert_int_equal(cgroup_set_limits(&tree, &cg, &tight, &f), -EDQUOT);
+	assert_int_equal(f.code, -EDQUOT);
 	assert_int_equal(cgroup_populated(&cg), 1);
 	assert_false(cgroup_oom_happened(&tree, &cg));
 
@@ -468,7 +493,7 @@ static void use_is_counted_and_cpu_held_back(void **state)
 	(void)state;
 	assert_int_equal(await_report(&c), 'b');
 	assert_int_equal(reap(&c), 0);
-	cgroup_sample(&tree, &cg);
+	cgroup_sample(&cg);
 	cgroup_read_usage(&tree, &cg, &usage);
 	/* The last tick may not be counted yet. */
 	assert_in_range(usage.cpu_us, 80000, UINT64_C(60) * 1000000);
@@ -600,6 +625,15 @@ static void whichever_call_fails_tree_open_leaves_nothing_behind(void **state)
 	assert_true(failures > 5);
 }
 
+static unsigned descriptors_of(const struct cgroup *cg)
+{
+	unsigned n = tree.count + 2; /* directories; events and OOM */
+
+	for (unsigned i = 0; i < CGROUP_FILE_MAX; i++)
+		n += cg->file[i] >= 0;
+	return n;
+}
+
 /* A tree whose owner died: one process in one cell, and nobody who would clean up. */
 static struct child abandon(unsigned number)
 {
@@ -615,10 +649,8 @@ static struct child abandon(unsigned number)
 	assert_int_equal(await_report(&c), 's');
 	for (unsigned i = 0; i < t.count; i++) {
 		(void)close(t.h[i].dir_fd);
-		(void)close(cg.fd[i]);
 	}
-	(void)close(cg.events_fd);
-	(void)close(cg.oom_fd);
+	cgroup_close(&cg);
 	return c;
 }
 
@@ -697,7 +729,7 @@ static void closing_ends_what_still_runs(void **state)
 	cgroup_tree_close(&t);
 	assert_int_equal(WTERMSIG(reap(&c)), SIGKILL);
 	assert_int_equal(count_groups(&tree, ".."), groups);
-	assert_int_equal(count_fds(), fds + tree.count + 2);
+	assert_int_equal(count_fds(), fds + descriptors_of(&cg));
 	for (unsigned i = 0; i < tree.count; i++)
 		drop_fd(&cg.fd[i]);
 	drop_fd(&cg.events_fd);
@@ -957,6 +989,7 @@ int main(void)
 		cmocka_unit_test(cells_live_in_the_unified_hierarchy_whoever_has_the_controllers),
 		cmocka_unit_test(limits_are_what_was_asked_from_the_beginning),
 		cmocka_unit_test(limits_can_be_raised_and_lowered),
+		cmocka_unit_test(limits_that_were_written_in_part_are_not_taken_for_the_old_ones),
 		cmocka_unit_test(a_limit_below_what_is_in_use_is_refused_and_kills_nobody),
 		cmocka_unit_test(nothing_is_announced_before_it_happens),
 		cmocka_unit_test(kill_ends_every_process_and_poll_tells),

@@ -87,6 +87,22 @@ static void undoes_the_escapes_of_mount_points(void **state)
 	assert_string_equal(m.m[0].point, "/my group");
 }
 
+static void an_escape_that_the_kernel_does_not_write_is_refused(void **state)
+{
+	static const char *const bad[] = { "\\", "\\0", "\\04", "\\400", "\\/00", "\\080", "\\0/0",
+		"\\008", "\\00/", "\\n" };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		struct cgroup_mounts m;
+		char line[64];
+
+		(void)snprintf(line, sizeof(line), "1 2 0:1 / /a%s rw - cgroup2 c rw\n", bad[i]);
+		if (cgroup_parse_mountinfo(line, &m) != -EINVAL)
+			fail_msg("%s is taken", bad[i]);
+	}
+}
+
 static void refuses_mountinfo_that_is_none(void **state)
 {
 	static const char *const bad[] = {
@@ -236,6 +252,8 @@ static void a_path_that_could_lead_elsewhere_is_refused(void **state)
 	assert_int_equal(cgroup_check_path("/a/b..c/.d"), 0);
 }
 
+static char long_group[CGROUP_PATH_MAX + 2]; /* longer than there is room for */
+
 static void a_group_is_named_from_the_root_of_its_mount(void **state)
 {
 	static const struct {
@@ -249,9 +267,12 @@ static void a_group_is_named_from_the_root_of_its_mount(void **state)
 		{ "/a", "/", NULL },
 		{ "/", "/../x", NULL },
 		{ "/..", "/", NULL },
+		{ "/", long_group, NULL },
 	};
 
 	(void)state;
+	(void)memset(long_group, 'a', sizeof(long_group) - 1);
+	long_group[0] = '/';
 	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
 		char got[CGROUP_PATH_MAX] = "untouched";
 		bool below = cgroup_relative(cases[i].root, cases[i].group, got);
@@ -265,7 +286,7 @@ static void only_one_spelling_names_an_instance(void **state)
 {
 	static const char *const bad[] = { "glovebox", "glovebox.", "glovebox.x", "glovebox.01",
 		"glovebox.1x", "glovebox.-1", "glovebox.+1", "glovebox. 1", "glovebox.4294967296",
-		"glovebox.1 ", "xglovebox.1", "system.slice" };
+		"glovebox.1 ", "xglovebox.1", "system.slice", "glovebox.99999999999999999999" };
 	unsigned n = 99;
 
 	(void)state;
@@ -289,6 +310,8 @@ static void a_supervisor_that_starts_again_finds_its_old_base(void **state)
 		{ "/a/glovebox.x/supervisor", "/a/glovebox.x/supervisor" },
 		{ "/a/glovebox.3", "/a/glovebox.3" },
 		{ "/supervisor", "/supervisor" },
+		{ "supervisor", "supervisor" },
+		{ "", "" },
 		{ "/", "/" },
 	};
 
@@ -445,6 +468,30 @@ static const struct placement placements[] = {
 			.own_shared = true,
 			.wanted = 0 },
 		CGROUP_PLACE_OWN },
+	{ "root without systemd, alone in a group that lacks one controller",
+		{ .path = "",
+			.is_root = true,
+			.top_is_real = true,
+			.own_writable = true,
+			.own_controllers = MEMORY | PIDS,
+			.wanted = ALL },
+		CGROUP_PLACE_TOP },
+	{ "the only process of a container that lacks one controller",
+		{ .path = "",
+			.is_root = true,
+			.own_writable = true,
+			.own_controllers = MEMORY | PIDS,
+			.wanted = ALL },
+		CGROUP_PLACE_LEAVE_OWN },
+	{ "a user, alone in a group that lacks one controller, without systemd",
+		{ .path = "",
+			.top_is_real = true,
+			.own_writable = true,
+			.own_controllers = MEMORY | PIDS,
+			.wanted = ALL },
+		CGROUP_PLACE_LEAVE_OWN },
+	{ "root under systemd, whose group is read-only, without a v2 controller",
+		{ .path = "", .is_root = true, .systemd = true, .wanted = 0 }, CGROUP_PLACE_TOP },
 	{ "--cgroup goes before all of it",
 		{ .path = "/elsewhere",
 			.is_root = true,
@@ -475,6 +522,7 @@ int main(void)
 		cmocka_unit_test(finds_controllers_that_share_a_hierarchy),
 		cmocka_unit_test(sees_a_read_only_mount_whichever_way_it_is),
 		cmocka_unit_test(undoes_the_escapes_of_mount_points),
+		cmocka_unit_test(an_escape_that_the_kernel_does_not_write_is_refused),
 		cmocka_unit_test(refuses_mountinfo_that_is_none),
 		cmocka_unit_test(leaves_out_paths_that_are_too_long),
 		cmocka_unit_test(keeps_no_more_mounts_than_fit),

@@ -145,7 +145,7 @@ static void its_peaks_begin_anew(void **state)
 		assert_false(is_v1());
 		return;
 	}
-	cgroup_reset_peak(&tree, &cg);
+	cgroup_reset_peak(&cg);
 	cgroup_read_usage(&tree, &cg, &after);
 	assert_true(before.memory_peak_bytes >= 24 * MIB);
 	assert_true(after.memory_peak_bytes <= 2 * MIB);

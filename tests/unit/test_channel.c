@@ -6,8 +6,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -119,12 +122,13 @@ static void descriptors_arrive_in_order_and_close_on_exec(void **state)
 	(void)state;
 	assert_int_equal(pipe2(pipes[0], O_CLOEXEC), 0);
 	assert_int_equal(pipe2(pipes[1], O_CLOEXEC), 0);
-	assert_int_equal(channel_send(client, MSG_SUBMIT, &s,
-				 (int[]){ pipes[0][0], pipes[0][1], pipes[1][0], pipes[1][1] }),
+	assert_int_equal(
+		channel_send(client, MSG_SUBMIT, &s,
+			(int[]){ pipes[0][0], pipes[0][1], pipes[1][0], pipes[1][1], pipes[0][0] }),
 		0);
 	assert_int_equal(receive(&m, &rule), 1);
-	assert_int_equal(m.nfds, 4);
-	for (int i = 0; i < 4; i++)
+	assert_int_equal(m.nfds, 5);
+	for (int i = 0; i < 5; i++)
 		assert_int_equal(fcntl(m.fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	assert_int_equal(write(m.fds[1], "a", 1), 1);
 	assert_int_equal(read(pipes[0][0], &b, 1), 1);
@@ -297,6 +301,114 @@ static void an_end_that_has_read_all_packets_is_only_the_end(void **state)
 	assert_int_equal(channel_recv(client, ROLE_SUPERVISOR, ROLE_CLIENT, &m, &rule), 0);
 }
 
+static void an_empty_packet_with_a_descriptor_is_not_the_end(void **state)
+{
+	const int fds[1] = { STDERR_FILENO };
+	int before = count_fds();
+
+	(void)state;
+	send_raw("", 0, fds, 1);
+	expect_refused("shorter than its header");
+	assert_int_equal(count_fds(), before);
+}
+
+static void what_carries_no_descriptor_is_passed_over(void **state)
+{
+	struct msg_cancel c = { .run = 5 };
+	struct msg m;
+	const char *rule;
+	int on = 1;
+
+	(void)state;
+	/* The kernel then adds the sender's credentials to each packet. */
+	assert_int_equal(setsockopt(supervisor, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), 0);
+	assert_int_equal(receive(&m, &rule), 1);
+	assert_int_equal(m.nfds, 0);
+	assert_int_equal(m.as.CANCEL.run, 5);
+}
+
+static void who_does_not_ask_for_the_rule_is_told_eproto_all_the_same(void **state)
+{
+	struct msg m;
+
+	(void)state;
+	send_raw("", 1, NULL, 0);
+	assert_int_equal(channel_recv(supervisor, ROLE_CLIENT, ROLE_SUPERVISOR, &m, NULL), -EPROTO);
+}
+
+/* In the middle of the wait: the packet comes with the signal. */
+static void send_from_handler(int sig)
+{
+	static const struct msg_cancel c = { .run = 6 };
+
+	(void)sig;
+	(void)channel_send(client, MSG_CANCEL, &c, NULL);
+}
+
+static void make_blocking(int fd)
+{
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+}
+
+static void catch_alarms(void (*handler)(int sig), long first_us, long then_us)
+{
+	const struct sigaction catch = { .sa_handler = handler }; /* without SA_RESTART */
+	const struct itimerval soon = { { 0, then_us }, { 0, first_us } };
+
+	assert_int_equal(sigaction(SIGALRM, &catch, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+}
+
+static void a_signal_does_not_end_the_wait_for_a_packet(void **state)
+{
+	struct msg m;
+	const char *rule;
+
+	(void)state;
+	make_blocking(supervisor);
+	catch_alarms(send_from_handler, 20000, 0);
+	assert_int_equal(receive(&m, &rule), 1);
+	assert_int_equal(m.as.CANCEL.run, 6);
+}
+
+static void read_from_handler(int sig)
+{
+	char byte;
+
+	(void)sig;
+	while (recv(supervisor, &byte, 1, MSG_DONTWAIT) > 0)
+		continue;
+}
+
+static void a_signal_does_not_end_the_wait_for_room(void **state)
+{
+	const struct msg_cancel c = { .run = 7 };
+
+	(void)state;
+	while (channel_send(client, MSG_CANCEL, &c, NULL) == 0)
+		continue;
+	make_blocking(client);
+	catch_alarms(read_from_handler, 20000, 20000);
+	assert_int_equal(channel_send(client, MSG_CANCEL, &c, NULL), 0);
+	catch_alarms(read_from_handler, 0, 0);
+}
+
+static void without_descriptors_there_is_no_pair(void **state)
+{
+	struct rlimit was, none;
+	int fds[2] = { -1, -1 };
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(channel_pair(fds, 1), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(fds[0], -1);
+}
+
 #define channel_test(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
 
 int main(void)
@@ -317,6 +429,12 @@ int main(void)
 		channel_test(packet_longer_than_any_message_is_refused),
 		channel_test(descriptors_that_were_not_asked_for_are_refused_and_closed),
 		channel_test(refused_packet_leaves_the_next_one_readable),
+		channel_test(an_empty_packet_with_a_descriptor_is_not_the_end),
+		channel_test(what_carries_no_descriptor_is_passed_over),
+		channel_test(who_does_not_ask_for_the_rule_is_told_eproto_all_the_same),
+		channel_test(a_signal_does_not_end_the_wait_for_a_packet),
+		channel_test(a_signal_does_not_end_the_wait_for_room),
+		channel_test(without_descriptors_there_is_no_pair),
 	};
 
 	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);

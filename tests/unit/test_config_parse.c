@@ -105,6 +105,9 @@ static void every_type_is_read_strictly(void **state)
 		{ "--preload=1a", "names of modules" },
 		{ "--preload=os;x", "names of modules" },
 		{ "--preload=/etc", "names of modules" },
+		{ "--image=a/b", "image|the name of an image" },
+		{ "--image=.x", "the name of an image" },
+		{ "--image-dir=images", "an absolute path" },
 		{ "--allow-degraded=everything", "a layer of the cage" },
 		{ "--allow-degraded=proc,", "a layer of the cage" },
 		{ "--allow-degraded=,proc", "a layer of the cage" },
@@ -363,15 +366,16 @@ static void the_sample_file_holds_the_defaults(void **state)
 static void the_python_manifest_makes_settings_complete(void **state)
 {
 	static char text[16384];
+	static struct language l;
 	struct config c;
 	struct fault f = { 0 };
 
 	(void)state;
 	read_file_of_this_tree("runtimes/python/runtime.yaml", text, sizeof(text));
 	config_init(&c);
-	if (runtime_parse(&(struct document){ text, strlen(text), "runtime.yaml" },
-		    &c.settings.runtime, &f) < 0)
+	if (runtime_parse(&(struct document){ text, strlen(text), "runtime.yaml" }, &l, &f) < 0)
 		fail_msg("%s", f.text);
+	c.settings.runtime = l.runtime;
 	assert_int_equal(config_settle(&c, &small_host, &f), 0);
 	assert_null(settings_fault(&c.settings));
 	assert_string_equal(c.settings.runtime.argv[0], "/usr/bin/python3");
@@ -382,8 +386,9 @@ static void the_python_manifest_makes_settings_complete(void **state)
 static int read_manifest(const char *root, int n, const char *rest, struct fault *f)
 {
 	char text[2048];
-	struct runtime r;
-	int len = snprintf(text, sizeof(text), "name: x\nmain-file: m\nargv: [/x]\nroots: [");
+	static struct language r;
+	int len = snprintf(
+		text, sizeof(text), "name: x\nmain-file: m\ninventory: x\nargv: [/x]\nroots: [");
 
 	*f = (struct fault){ 0 };
 	for (int i = 0; i < n; i++)
@@ -396,7 +401,7 @@ static int read_manifest(const char *root, int n, const char *rest, struct fault
 static void a_manifest_that_is_too_much_is_refused(void **state)
 {
 	char path[RUNTIME_PATH_MAX + 1] = "/";
-	struct runtime r;
+	static struct language r;
 	struct fault f;
 
 	(void)state;

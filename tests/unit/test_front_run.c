@@ -18,6 +18,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -108,7 +109,7 @@ static void tell(const struct world *w, enum msg_type type, const void *payload)
 static void start(struct world *w, uint32_t max_runs, uint32_t max_queue)
 {
 	struct msg_hello hello = hello_of(max_runs, max_queue);
-	struct front_plan plan = { .hello = &hello };
+	struct front_plan plan = { .hello = &hello, .store_fd = -1 };
 	struct fault f = { 0 };
 	int pair[2], small = 4096;
 
@@ -329,7 +330,7 @@ static void a_run_goes_to_the_supervisor_and_its_verdict_to_the_client(void **st
 static void what_is_handed_over_is_sealed_and_of_the_right_kind(void **state)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	static const int modes[] = { O_RDWR, O_RDONLY, O_WRONLY, O_WRONLY };
+	static const int modes[] = { O_RDWR, O_RDONLY, O_WRONLY, O_WRONLY, O_RDWR };
 	char byte;
 	struct world w;
 	struct msg m;
@@ -368,7 +369,9 @@ static void output_before_a_timeout_is_kept_and_no_end_is_waited_for(void **stat
 	assert_string_equal(text_of(&r, "stdout"), "so far");
 	assert_int_equal(json_integer_value(json_object_get(r.body, "exit_code")), 124);
 	json_decref(r.body);
-	assert_true(write(m.fds[2], "x", 1) < 0 && errno == EPIPE); /* our end is closed */
+	/* The answer comes first, and then our end is closed. */
+	assert_int_equal(poll(&(struct pollfd){ .fd = m.fds[2] }, 1, 10000), 1);
+	assert_true(write(m.fds[2], "x", 1) < 0 && errno == EPIPE);
 	msg_done(&m);
 	finish(&w);
 }

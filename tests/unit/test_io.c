@@ -120,6 +120,21 @@ static void numbers_are_parsed_strictly(void **state)
 	}
 }
 
+static void what_is_sealed_cannot_change_and_what_is_mapped_is_not_sealed(void **state)
+{
+	cleanup_fd int fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *map;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(map != MAP_FAILED);
+	assert_int_equal(io_seal(fd), -EBUSY);
+	assert_int_equal(munmap(map, 4096), 0);
+	assert_int_equal(io_seal(fd), 0);
+	assert_int_equal(io_write_all(fd, "x", 1), -EPERM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +145,7 @@ int main(void)
 		cmocka_unit_test(missing_file_is_enoent_both_ways),
 		cmocka_unit_test(text_is_written_to_an_existing_file),
 		cmocka_unit_test(numbers_are_parsed_strictly),
+		cmocka_unit_test(what_is_sealed_cannot_change_and_what_is_mapped_is_not_sealed),
 	};
 
 	return cmocka_run_group_tests_name("io", tests, NULL, NULL);

@@ -85,7 +85,7 @@ static int use_cell(void)
 	struct fault f = { 0 };
 
 	WANT(100, enter_root("") == 0);
-	WANT(101, landlock_cell(&f) == 0);
+	WANT(101, landlock_cell(false, &f) == 0);
 
 	WANT(1, can_open("/etc/file", O_RDONLY) && can_open("/", O_RDONLY | O_DIRECTORY));
 	WANT(2, can_open("/workspace/a/x", O_RDWR | O_CREAT | O_TRUNC));
@@ -111,7 +111,7 @@ static int leave_cell(void)
 	struct fault f = { 0 };
 
 	WANT(100, enter_root("") == 0);
-	WANT(101, landlock_cell(&f) == 0);
+	WANT(101, landlock_cell(false, &f) == 0);
 
 	WANT(1, denied(open("/etc/file", O_WRONLY)));
 	WANT(2, denied(open("/etc/new", O_WRONLY | O_CREAT, 0644)));
@@ -140,7 +140,7 @@ static int reach_out(void)
 	WANT(101, bind(s, (struct sockaddr *)&a, sizeof(sa_family_t)) == 0); /* autobind */
 	WANT(102, listen(s, 1) == 0 && getsockname(s, (struct sockaddr *)&a, &len) == 0);
 	WANT(103, enter_root("") == 0);
-	WANT(104, landlock_cell(&f) == 0);
+	WANT(104, landlock_cell(false, &f) == 0);
 
 	WANT(1, connect(c, (struct sockaddr *)&a, len) < 0 && errno == EPERM);
 	WANT(2, kill(getppid(), 0) < 0 && errno == EPERM);
@@ -158,7 +158,7 @@ static int miss_a_place(void)
 	struct fault f = { 0 };
 
 	WANT(100, enter_root("dev/shm") == 0);
-	WANT(1, landlock_cell(&f) == -ENOENT);
+	WANT(1, landlock_cell(false, &f) == -ENOENT);
 	WANT(2, strstr(f.text, "/dev/shm"));
 	return 0;
 }
@@ -173,7 +173,7 @@ static int deny_all(void)
 {
 	struct fault f = { 0 };
 
-	WANT(101, landlock_deny_all(&f) == 0);
+	WANT(101, landlock_deny_all(0, &f) == 0);
 	WANT(1, denied(open("/", O_RDONLY | O_DIRECTORY)));
 	WANT(2, denied(open("/etc/passwd", O_RDONLY)));
 	WANT(3, denied(mkdir("/tmp/landlock-test", 0700)));
@@ -191,7 +191,7 @@ static void a_kernel_without_landlock_is_told_apart(void **state)
 	struct fault f = { 0 };
 
 	(void)state;
-	assert_int_equal(landlock_cell(&f), -EOPNOTSUPP);
+	assert_int_equal(landlock_cell(false, &f), -EOPNOTSUPP);
 }
 
 int main(void)

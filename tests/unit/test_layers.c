@@ -68,7 +68,8 @@ static void a_missing_overlay_is_told_with_its_module(void **state)
 
 static void a_proc_that_cannot_be_mounted_is_the_layer_proc(void **state)
 {
-	const struct fault why = fault_of(-EPERM, "cell c0: init: proc: fsmount: denied");
+	const struct fault why =
+		fault_of(-EPERM, "cell c0: init: mounts: proc: create: Operation not permitted");
 	struct layers l = before_a_cell();
 	struct fault f = { 0 };
 

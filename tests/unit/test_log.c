@@ -195,6 +195,68 @@ static void fill_stderr(int pipe_fds[2], int flags)
 	assert_true(dup2(pipe_fds[1], STDERR_FILENO) >= 0);
 }
 
+static void count_call(void *ctx)
+{
+	++*(unsigned *)ctx;
+}
+
+static void held_lines_wait_until_there_is_time_or_something_grave(void **state)
+{
+	char text[16384];
+	unsigned calls = 0;
+
+	(void)state;
+	log_hold(count_call, &calls);
+	log_info("one", "n=%d", 1);
+	log_info("two", "n=%d", 2);
+	assert_int_equal(captured(text, sizeof(text)), 0);
+	assert_int_equal(calls, 1);
+	log_flush();
+	assert_true(captured(text, sizeof(text)) > 0);
+	assert_true(strstr(text, "ev=one n=1\n") < strstr(text, "ev=two n=2\n"));
+
+	log_info("three", "n=%d", 3);
+	assert_int_equal(calls, 2);
+	log_warn("grave", "n=%d", 4);
+	(void)captured(text, sizeof(text));
+	assert_true(strstr(text, "ev=three n=3\n") && strstr(text, "ev=grave n=4\n"));
+	assert_true(strstr(text, "ev=three n=3\n") < strstr(text, "ev=grave n=4\n"));
+
+	for (unsigned i = 0; i < 10; i++)
+		log_info("long", "text=%0800u", i);
+	assert_true(captured(text, sizeof(text)) > 4 * 800); /* as they came together */
+	log_info("last", "n=%d", 5);
+	log_hold(NULL, NULL);
+	(void)captured(text, sizeof(text));
+	assert_non_null(strstr(text, "ev=last n=5\n"));
+}
+
+static void held_lines_that_are_lost_are_counted(void **state)
+{
+	char text[512];
+	unsigned calls = 0;
+	int full[2];
+
+	(void)state;
+	(void)alarm(20);
+	fill_stderr(full, O_NONBLOCK);
+	log_info("lost", "n=%d", 1);
+	log_hold(count_call, &calls);
+	log_info("lost", "n=%d", 2); /* it says that one was lost, and is lost itself */
+	log_info("lost", "n=%d", 3);
+	log_flush();
+	assert_true(dup2(capture, STDERR_FILENO) >= 0);
+	log_info("found", "n=%d", 4);
+	log_info("after", "n=%d", 5);
+	log_hold(NULL, NULL);
+	(void)alarm(0);
+	(void)captured(text, sizeof(text));
+	assert_non_null(strstr(text, "ev=found lines_lost=3 n=4\n"));
+	assert_non_null(strstr(text, "ev=after n=5\n"));
+	(void)close(full[0]);
+	(void)close(full[1]);
+}
+
 static void lines_are_lost_and_counted(int flags)
 {
 	struct log_relay r = { .from = "front" };
@@ -257,6 +319,8 @@ int main(void)
 		captured_test(relay_cuts_a_long_line_into_marked_ones),
 		captured_test(relay_drops_what_is_too_much_for_a_second_and_says_so),
 		captured_test(lost_lines_are_counted_on_the_next_one),
+		captured_test(held_lines_wait_until_there_is_time_or_something_grave),
+		captured_test(held_lines_that_are_lost_are_counted),
 		captured_test(a_reader_that_has_stopped_does_not_stop_the_writer),
 		cmocka_unit_test(quoting_leaves_no_way_to_forge_a_line),
 		cmocka_unit_test(quoting_clips_what_is_long),

@@ -13,11 +13,14 @@ static const struct {
 	size_t len;
 	unsigned nfds;
 } allowed[] = {
+	{ MSG_LANGUAGE, ROLE_CONFIG, ROLE_SUPERVISOR, sizeof(struct msg_language), 0 },
 	{ MSG_CONFIG, ROLE_CONFIG, ROLE_SUPERVISOR, sizeof(struct msg_config), 0 },
 	{ MSG_CONFIG_BAD, ROLE_CONFIG, ROLE_SUPERVISOR, sizeof(struct msg_config_bad), 0 },
 	{ MSG_HELLO, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_hello), 0 },
+	{ MSG_OFFER, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_offer), 0 },
 	{ MSG_HEALTH, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_health), 0 },
-	{ MSG_SUBMIT, ROLE_CLIENT, ROLE_SUPERVISOR, sizeof(struct msg_submit), 4 },
+	{ MSG_SELFTEST, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_selftest), 0 },
+	{ MSG_SUBMIT, ROLE_CLIENT, ROLE_SUPERVISOR, sizeof(struct msg_submit), 5 },
 	{ MSG_CANCEL, ROLE_CLIENT, ROLE_SUPERVISOR, sizeof(struct msg_cancel), 0 },
 	{ MSG_RESULT, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_result), 0 },
 	{ MSG_REFUSED, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_refused), 0 },
@@ -30,16 +33,25 @@ static const struct {
 	{ MSG_JOIN, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_join), 1 },
 	{ MSG_RENEW, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_renew), 1 },
 	{ MSG_ENTER, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_enter), 1 },
-	{ MSG_START, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_start), 4 },
+	{ MSG_START, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_start), 5 },
+	{ MSG_LISTENER, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_listener), 1 },
 	{ MSG_ENTERED, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_entered), 0 },
 	{ MSG_BROKEN, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_broken), 0 },
 	{ MSG_WARM, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_warm), 0 },
 	{ MSG_FORK, ROLE_SUPERVISOR, ROLE_ZYGOTE, sizeof(struct msg_fork), 3 },
 	{ MSG_FORKED, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_forked), 1 },
 	{ MSG_UNFORKED, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_broken), 0 },
+	{ MSG_COLLECT, ROLE_CLIENT, ROLE_SUPERVISOR, sizeof(struct msg_collect), 1 },
+	{ MSG_GATHER, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_gather), 3 },
+	{ MSG_UNPACK, ROLE_CLIENT, ROLE_IMAGER, sizeof(struct msg_unpack), 0 },
+	{ MSG_UNPACKING, ROLE_IMAGER, ROLE_CLIENT, sizeof(struct msg_unpacking), 0 },
+	{ MSG_UNPACKED, ROLE_IMAGER, ROLE_CLIENT, sizeof(struct msg_unpacked), 0 },
+	{ MSG_PLAN, ROLE_IMAGER, ROLE_CLIENT, sizeof(struct msg_plan), 0 },
+	{ MSG_DIGEST, ROLE_IMAGER, ROLE_CLIENT, sizeof(struct msg_digest), 0 },
+	{ MSG_IMAGE_BAD, ROLE_IMAGER, ROLE_CLIENT, sizeof(struct msg_image_bad), 0 },
 };
 
-#define ROLES (ROLE_ZYGOTE + 1)
+#define ROLES (ROLE_IMAGER + 1)
 
 static void table_names_every_message_once(void **state)
 {

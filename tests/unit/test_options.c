@@ -32,6 +32,37 @@ static const char *fault_of(const char *line, char room[static OPTIONS_FAULT_MAX
 	return options_fault(&argp, argc, argv, room);
 }
 
+/* Where the program's own arguments begin. */
+static void what_follows_the_first_operand_is_not_looked_at(void **state)
+{
+	static const struct {
+		const char *line;
+		int at;
+	} rows[] = {
+		{ "glovebox", 1 },
+		{ "glovebox a.py", 1 },
+		{ "glovebox - --timeout", 1 },
+		{ "glovebox --json a.py --json", 2 },
+		{ "glovebox --timeout 3 a.py b", 3 },
+		{ "glovebox --timeout=3 a.py b", 2 },
+		{ "glovebox --timeout a.py", 3 },
+		{ "glovebox -- a.py --json", 2 },
+		{ "glovebox --", 2 },
+		{ "glovebox --json", 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char copy[128], *argv[MAX_ARGS + 1] = { NULL }, *next = copy;
+		int argc = 0;
+
+		(void)snprintf(copy, sizeof(copy), "%s", rows[i].line);
+		while (argc < MAX_ARGS && (argv[argc] = strsep(&next, " ")))
+			argc++;
+		assert_int_equal(options_operand(&argp, argc, argv), rows[i].at);
+	}
+}
+
 static void options_in_full_are_taken(void **state)
 {
 	static const char *const lines[] = { "glovebox", "glovebox a.py", "glovebox -",
@@ -134,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_in_full_are_taken),
+		cmocka_unit_test(what_follows_the_first_operand_is_not_looked_at),
 		cmocka_unit_test(anything_else_is_refused_by_name),
 		cmocka_unit_test(no_abbreviation_of_any_setting_is_taken),
 		cmocka_unit_test(no_two_options_have_one_name),

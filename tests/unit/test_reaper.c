@@ -128,6 +128,41 @@ static void strays_beyond_the_number_that_is_kept_are_reaped_all_the_same(void *
 	assert_false(reaper_is_busy(&reaper));
 }
 
+static void a_child_is_believed_by_its_number_and_its_pidfd_together(void **state)
+{
+	struct process a = start_child(), b = start_child();
+	cleanup_fd int own = sys.pidfd_open(getpid(), 0), parent = sys.pidfd_open(getppid(), 0);
+	cleanup_fd int no_pidfd = dup(STDERR_FILENO);
+	struct rusage usage;
+	pid_t pid, pids_b = b.pid;
+	int status;
+
+	(void)state;
+	assert_true(process_is_child(a.pid, a.pidfd));
+	assert_false(process_is_child(a.pid, b.pidfd));
+	assert_false(process_is_child(a.pid, -1));
+	assert_false(process_is_child(0, a.pidfd));
+	assert_false(process_is_child(a.pid, no_pidfd));
+	/* Pidfds that anybody can open, with numbers that are right. */
+	assert_false(process_is_child(getpid(), own));
+	assert_false(process_is_child(getppid(), parent));
+	process_kill(&a);
+	process_kill(&b);
+	await_end(a.pidfd);
+	await_end(b.pidfd);
+	assert_true(process_is_child(a.pid, a.pidfd)); /* dead, and still ours to reap */
+	pid = a.pid;
+	assert_int_equal(process_reap(&a, &status, &usage), 1);
+	assert_false(process_is_child(pid, a.pidfd));
+	assert_int_equal(process_reap(&a, &status, &usage), -ECHILD);
+	b.pid = pid; /* was reaped, and is nobody's */
+	assert_int_equal(process_reap(&b, &status, &usage), -ECHILD);
+	b.pid = pids_b;
+	assert_int_equal(process_reap(&b, &status, &usage), 1);
+	process_close(&a);
+	process_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +171,7 @@ int main(void)
 		cmocka_unit_test_setup(a_child_that_somebody_knows_is_left_to_him, set_up),
 		cmocka_unit_test_setup(
 			strays_beyond_the_number_that_is_kept_are_reaped_all_the_same, set_up),
+		cmocka_unit_test(a_child_is_believed_by_its_number_and_its_pidfd_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,6 +88,7 @@ static const struct {
 } programs[SECCOMP_POLICY_MAX] = {
 	[SECCOMP_FRONT] = { seccomp_front, ARRAY_LEN(seccomp_front) },
 	[SECCOMP_CONFIG] = { seccomp_config, ARRAY_LEN(seccomp_config) },
+	[SECCOMP_COLLECTOR] = { seccomp_collector, ARRAY_LEN(seccomp_collector) },
 	[SECCOMP_INIT] = { seccomp_init, ARRAY_LEN(seccomp_init) },
 	[SECCOMP_PROGRAM] = { seccomp_program, ARRAY_LEN(seccomp_program) },
 };
@@ -212,6 +214,14 @@ static const struct expectation program_table[] = {
 	{ SYS_sync, { 0 }, ERRNO(0) },
 	{ SYS_syncfs, { 0 }, ERRNO(0) },
 
+	{ SYS_mknod, { 0, S_IFIFO | 0666, 0 }, ALLOW },
+	{ SYS_mknod, { 0, S_IFCHR | 0600 | GARBAGE, GARBAGE }, ERRNO(EPERM) },
+	{ SYS_mknodat, { 0, 0, S_IFIFO | 0666, 0 }, ALLOW },
+	{ SYS_mknodat, { 0, 0, S_IFCHR | 0666, 0x103 },
+		ALLOW }, /* Landlock's, and a capability's */
+	{ SYS_mknodat, { 0, 0, S_IFCHR | 0666, 0 }, ERRNO(EPERM) },
+	{ SYS_mknodat, { 0, 0, S_IFCHR | GARBAGE, GARBAGE }, ERRNO(EPERM) },
+
 	{ SYS_socket, { AF_UNIX, SOCK_STREAM, 0 }, ALLOW },
 	{ SYS_socket, { AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0 }, ALLOW },
 	{ SYS_socket, { AF_INET | GARBAGE, SOCK_STREAM | GARBAGE, GARBAGE }, ALLOW },
@@ -258,6 +268,8 @@ static const struct expectation program_table[] = {
 	{ SYS_fcntl, { 0, F_SETLEASE | GARBAGE }, ERRNO(EPERM) },
 	{ SYS_fcntl, { 0, F_NOTIFY }, ERRNO(EPERM) },
 	{ SYS_fcntl, { 0, F_SETPIPE_SZ }, ERRNO(EPERM) },
+	{ SYS_fadvise64, { 0, 0, 0, POSIX_FADV_WILLNEED }, ALLOW },
+	{ SYS_fadvise64, { 0, 0, 0, POSIX_FADV_DONTNEED | GARBAGE }, ERRNO(0) },
 	{ SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS }, ALLOW },
 	{ SYS_mmap, { 0, 4096, PROT_READ, MAP_PRIVATE | MAP_HUGETLB }, ERRNO(ENOMEM) },
 	{ SYS_memfd_create, { 0, MFD_CLOEXEC }, ALLOW },
@@ -321,6 +333,32 @@ static const struct expectation config_table[] = {
 	{ SYS_epoll_wait, { 0 }, ERRNO(ENOSYS) },
 };
 
+static const struct expectation collector_table[] = {
+	{ SYS_read, { 0 }, ALLOW },
+	{ SYS_getdents64, { 0 }, ALLOW },
+	{ SYS_write, { 0 }, ALLOW },
+	{ SYS_openat, { 3, 0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_DIRECTORY | O_CLOEXEC },
+		ALLOW },
+	{ SYS_openat, { 3, 0, O_WRONLY }, ERRNO(EPERM) },
+	{ SYS_openat, { 3, 0, O_RDWR | GARBAGE }, ERRNO(EPERM) },
+	{ SYS_openat, { 3, 0, O_CREAT }, ERRNO(EPERM) },
+	{ SYS_openat, { 3, 0, O_TRUNC }, ERRNO(EPERM) },
+	{ SYS_openat, { 3, 0, O_TMPFILE }, ERRNO(EPERM) },
+	{ SYS_mmap, { 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS }, ALLOW },
+	{ SYS_mmap, { 0, 4096, PROT_READ, MAP_PRIVATE }, ALLOW },
+	{ SYS_mmap, { 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED }, KILL },
+	{ SYS_mmap, { 0, 4096, PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS }, KILL },
+	{ SYS_openat2, { 0 }, KILL },
+	{ SYS_unlinkat, { 0 }, KILL },
+	{ SYS_fchmod, { 0 }, KILL },
+	{ SYS_socket, { 0 }, KILL },
+	{ SYS_execve, { 0 }, KILL },
+	{ SYS_clone3, { 0 }, KILL },
+	{ SYS_ptrace, { 0 }, KILL },
+	{ SYS_setns, { 0 }, KILL },
+	{ SYS_epoll_wait, { 0 }, ERRNO(ENOSYS) },
+};
+
 static const struct expectation init_table[] = {
 	{ SYS_read, { 0 }, ALLOW },
 	{ SYS_wait4, { 0 }, ALLOW },
@@ -338,6 +376,7 @@ static void our_own_processes_get_the_answers_of_their_policies(void **state)
 	(void)state;
 	expect(SECCOMP_FRONT, front_table, ARRAY_LEN(front_table));
 	expect(SECCOMP_CONFIG, config_table, ARRAY_LEN(config_table));
+	expect(SECCOMP_COLLECTOR, collector_table, ARRAY_LEN(collector_table));
 	expect(SECCOMP_INIT, init_table, ARRAY_LEN(init_table));
 }
 
@@ -434,6 +473,43 @@ static int open_socket(void)
 	return socket(AF_UNIX, SOCK_STREAM, 0);
 }
 
+/* The one with the listener answers nothing otherwise: "told, with errno E" is "errno E". */
+static void expect_told_as_plain(long nr, const uint64_t *args)
+{
+	struct seccomp_data d = { .nr = (int)nr, .arch = ARCH };
+	uint32_t told, plain;
+
+	if (args)
+		(void)memcpy(d.args, args, sizeof(d.args));
+	told = evaluate(seccomp_program_told, ARRAY_LEN(seccomp_program_told), &d);
+	plain = evaluate(seccomp_program, ARRAY_LEN(seccomp_program), &d);
+	if ((told & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF) {
+		assert_int_not_equal(told & SECCOMP_RET_DATA, 0);
+		told = ERRNO(told & SECCOMP_RET_DATA);
+	}
+	if (told != plain)
+		fail_msg("call %ld is answered %#x with a listener and %#x without", nr, told,
+			plain);
+}
+
+static void a_listener_changes_no_answer(void **state)
+{
+	static const uint64_t values[] = { 0, 1, 2, 3, 10, 17, 40, 0x20000, 0x8000, 0x400000,
+		0xFFFFFFFF, UINT64_MAX, GARBAGE };
+
+	(void)state;
+	for (long nr = 0; nr < CALLS; nr++) {
+		for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+			for (size_t k = 0; k < ARRAY_LEN(values); k++)
+				expect_told_as_plain(nr, (const uint64_t[6]){ values[i], values[k],
+								 values[k], values[i], 0, 0 });
+		}
+	}
+	for (size_t i = 0; i < ARRAY_LEN(program_table); i++)
+		expect_told_as_plain(program_table[i].nr, program_table[i].args);
+	expect_told_as_plain(-1, NULL);
+}
+
 static void every_policy_is_taken_by_the_kernel(void **state)
 {
 	(void)state;
@@ -481,6 +557,7 @@ int main(void)
 		cmocka_unit_test(untrusted_code_gets_the_answers_of_the_policy),
 		cmocka_unit_test(our_own_processes_get_the_answers_of_their_policies),
 		cmocka_unit_test(the_kernel_refuses_what_the_interpreter_refuses),
+		cmocka_unit_test(a_listener_changes_no_answer),
 		cmocka_unit_test(every_policy_is_taken_by_the_kernel),
 		cmocka_unit_test(a_failed_installation_names_the_filter),
 	};

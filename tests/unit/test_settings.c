@@ -34,6 +34,13 @@ static struct settings good(void)
 	s.body_bytes = 4 << 20;
 	s.code_bytes = 2 << 20;
 	s.workspace_inodes = 4096;
+	s.artifact_files = 100;
+	s.artifact_file_bytes = 16 << 20;
+	s.artifact_bytes = 64 << 20;
+	s.artifact_inline_bytes = 1 << 20;
+	s.artifact_store = 1 << 30;
+	s.artifact_keep_us = 600000000;
+	PUT(s.artifact_dir, "/var/tmp");
 	s.max_connections = 1024;
 	s.shutdown_grace_us = 30000000;
 	s.log_level = 2;
@@ -79,7 +86,7 @@ static void every_number_has_a_range(void **state)
 	REFUSE("uid-base", s.uid_base = UINT32_MAX);
 	REFUSE("max-runs", s.max_runs = 121);
 	REFUSE("max-queue", s.max_queue = 4097);
-	REFUSE("pool-size", s.pool_size = 401);
+	REFUSE("pool-size", s.pool_size = 381);
 	REFUSE("max-builds", s.max_builds = 0);
 	REFUSE("cell-max-age", s.cell_max_age_us = 0);
 	REFUSE("cage-runs", s.cage_runs = 0);
@@ -87,6 +94,7 @@ static void every_number_has_a_range(void **state)
 	REFUSE("zygote-max-forks", s.zygote_max_forks = 0);
 	REFUSE("zygote-max-age", s.zygote_max_age_us = 0);
 	REFUSE("always-rehearse", s.always_rehearse = 2);
+	REFUSE("urgent", s.urgent = 2);
 	REFUSE("timeout", s.def.timeout_us = 0);
 	REFUSE("memory", s.def.memory_bytes = LIMIT_MEMORY_MIN_BYTES - 1);
 	REFUSE("cpu", s.def.cpu_milli = LIMIT_CPU_MIN_MILLI - 1);
@@ -103,6 +111,7 @@ static void every_number_has_a_range(void **state)
 	REFUSE("shutdown-grace", s.shutdown_grace_us = UINT64_MAX);
 	REFUSE("log-level", s.log_level = 4);
 	REFUSE("cpu_time", s.max.cpu_time_us = UINT64_MAX);
+	REFUSE("cpu_time", s.def.cpu_time_us = UINT64_MAX);
 	REFUSE("uid_range_taken", s.uid_range_taken = 2);
 }
 
@@ -123,11 +132,24 @@ static void no_default_is_above_its_maximum(void **state)
 	REFUSE("max-pids", s.def.pids = s.max.pids + 1);
 }
 
+static void a_zygote_is_not_worn_before_the_pool_is_full(void **state)
+{
+	struct settings s = good();
+
+	(void)state;
+	s.zygote_max_forks = 2 * s.pool_size + 1;
+	assert_null(settings_fault(&s));
+	s.zygote_max_forks--;
+	refuse(&s, "zygote-max-forks");
+}
+
 static void texts_that_do_not_end_are_refused(void **state)
 {
 	(void)state;
 	REFUSE("cgroup", memset(s.cgroup, 'x', sizeof(s.cgroup)));
 	REFUSE("preload", memset(s.preload, 'x', sizeof(s.preload)));
+	REFUSE("image", memset(s.image, 'x', sizeof(s.image)));
+	REFUSE("image-dir", memset(s.image_dir, 'x', sizeof(s.image_dir)));
 	REFUSE("listen",
 		(s.listen.kind = LISTEN_UNIX, memset(s.listen.path, '/', sizeof(s.listen.path))));
 	REFUSE("runtime", memset(s.runtime.name, 'x', sizeof(s.runtime.name)));
@@ -140,9 +162,9 @@ static void texts_that_do_not_end_are_refused(void **state)
 
 static void names_of_modules_are_what_import_takes(void **state)
 {
-	static const char *const right[] = { "", "numpy", "a1,_b", "xml.dom.minidom,A" };
+	static const char *const right[] = { "", "numpy", "a1,_b", "xml.dom.minidom,A", "azAZ" };
 	static const char *const wrong[] = { ",", "a,", ",a", "a,,b", ".a", "a.", "a..b", "1a",
-		"a.1", "a b", "a\nb", "/etc", "a-b", "a;b", "\xc3\xa4" };
+		"a.1", "a b", "a\nb", "/etc", "a-b", "a;b", "a{", "a[", "@a", "`a", "\xc3\xa4" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(right); i++)
@@ -175,7 +197,15 @@ static void listening_beyond_loopback_needs_insecure(void **state)
 	own.listen.ip[15] = 1;
 	assert_null(settings_fault(&own));
 
+	own.listen.kind = LISTEN_UNIX;
+	PUT(own.listen.path, "/run/g.sock");
+	assert_null(settings_fault(&own));
+	assert_true(listen_is_local(&own.listen));
+	own.listen.kind = LISTEN_UNIX + 1;
+	assert_false(listen_is_local(&own.listen));
+
 	REFUSE("listen", s.listen.kind = LISTEN_UNIX); /* without a path */
+	REFUSE("listen", (s.listen.kind = LISTEN_UNIX, PUT(s.listen.path, "g.sock")));
 	REFUSE("listen", s.listen.kind = 3);
 	REFUSE("listen", s.listen.port = 65536);
 }
@@ -193,10 +223,26 @@ static void a_runtime_cannot_climb(void **state)
 	REFUSE("argv", s.runtime.argv[0][0] = '\0');
 	REFUSE("main-file", PUT(s.runtime.main_file, "../main.py"));
 	REFUSE("main-file", PUT(s.runtime.main_file, ".."));
+	REFUSE("main-file", s.runtime.main_file[0] = '\0');
+	REFUSE("name", s.runtime.name[0] = '\0');
 	REFUSE("env", PUT(s.runtime.env[0], "LANG"));
 	REFUSE("env", PUT(s.runtime.env[0], "=C"));
 	REFUSE("runtime", s.runtime.full_proc = 2);
-	REFUSE("runtime", s.runtime.reserved = 1);
+	REFUSE("runtime", s.runtime.reports = 2);
+}
+
+static void lists_may_be_full(void **state)
+{
+	struct settings s = good();
+
+	(void)state;
+	for (unsigned i = 0; i < RUNTIME_ENV_MAX; i++)
+		PUT(s.runtime.env[i], "A=");
+	for (unsigned i = 0; i < RUNTIME_ROOTS_MAX; i++)
+		PUT(s.runtime.roots[i], "/usr");
+	assert_null(settings_fault(&s));
+	PUT(s.runtime.roots[RUNTIME_ROOTS_MAX - 1], "usr");
+	refuse(&s, "roots");
 }
 
 static void names_with_dots_are_no_climbing(void **state)
@@ -215,11 +261,13 @@ int main(void)
 		cmocka_unit_test(every_number_has_a_range),
 		cmocka_unit_test(what_is_computed_must_have_been),
 		cmocka_unit_test(no_default_is_above_its_maximum),
+		cmocka_unit_test(a_zygote_is_not_worn_before_the_pool_is_full),
 		cmocka_unit_test(texts_that_do_not_end_are_refused),
 		cmocka_unit_test(names_of_modules_are_what_import_takes),
 		cmocka_unit_test(layers_that_do_not_exist_are_refused),
 		cmocka_unit_test(listening_beyond_loopback_needs_insecure),
 		cmocka_unit_test(a_runtime_cannot_climb),
+		cmocka_unit_test(lists_may_be_full),
 		cmocka_unit_test(names_with_dots_are_no_climbing),
 	};
 

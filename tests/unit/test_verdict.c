@@ -36,6 +36,13 @@ static void verdicts_follow_the_table(void **state)
 		{ CAUSE_OOM_KILL, SIGNALED(SIGKILL), "memory_exceeded", 137, 0 },
 		{ CAUSE_OOM_KILL, EXITED(0), "memory_exceeded", 137, 0 },
 		{ CAUSE_CANCELLED, SIGNALED(SIGKILL), "error", 137, 0 },
+		{ CAUSE_COMPILE, EXITED(1), "error", 1, 0 },
+		{ CAUSE_COMPILE, EXITED(124), "error", 124, 0 },
+		/* No signal ended it, whatever the cause says. */
+		{ CAUSE_SIGNAL, EXITED(1), "error", 1, 0 },
+		/* No cause of the list: never a success. */
+		{ CAUSE_MAX, EXITED(0), "error", 0, 0 },
+		{ (enum run_cause)4711, EXITED(0), "error", 0, 0 },
 	};
 
 	(void)state;
@@ -52,7 +59,7 @@ static void verdicts_follow_the_table(void **state)
 static void words_are_those_of_the_api(void **state)
 {
 	static const char *const causes[] = { "exit", "signal", "wall_timeout", "cpu_timeout",
-		"oom_kill", "cancelled" };
+		"oom_kill", "cancelled", "compile" };
 
 	(void)state;
 	assert_int_equal(ARRAY_LEN(causes), CAUSE_MAX);
