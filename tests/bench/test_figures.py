@@ -64,10 +64,17 @@ class Documents(unittest.TestCase):
         ours = {"program": "hello", "peer": "ours", "void": None, "times_bare": 0.1, "p50_ms": 1, "p99_over_p50": None,
                 "phases_ms": {"rest": 0.1, "queue": 0.1}, "runs_per_second": {1: 10.0}}
         bare = {**ours, "peer": "python3 -c", "p50_ms": 10, "runs_per_second": {1: 2.0}}
-        found = {t[0]: t[3] for t in report.targets([ours, bare], None, "ours")}
+        found = {t[0]: t[3] for t in report.targets([ours, bare], None, {"paced_client_ms": 0.15}, "ours")}
         self.assertIs(found["hello: runs/s over bare python3's, 1 client"], True)
         self.assertIsNone(found["hello: runs/s over bubblewrap's, 1 client"])
+        self.assertIs(found["hello: rest (HTTP, wire) + queue - client, p50 ms"], True)
         self.assertIsNone(found["hello: p99/p50 over bare python3's, median of five parts"])
+
+
+    def test_what_the_client_alone_waits_is_not_added_by_the_server(self):
+        ours = {"phases_ms": {"rest": 0.4, "queue": 0.05}}
+        self.assertAlmostEqual(report.added_ms(ours, {"paced_client_ms": 0.15}), 0.3)
+        self.assertIsNone(report.added_ms(ours, {"paced_client_ms": None}))
 
 
 class Programs(unittest.TestCase):

@@ -1,9 +1,9 @@
 """The floor that a warm interpreter sets without any cage: os.fork(), run, exit.
 
-usage: warm_fork.py CLIENTS SECONDS CODE-FILE EXPECT-FILE [MODULE…]
+usage: warm_fork.py CLIENTS SECONDS PAUSE-MS CODE-FILE EXPECT-FILE [MODULE…]
 
-Imports the modules, then each client forks one child a run, reads what it prints and reaps
-it. Prints the same JSON as the load client. Nothing is made ahead of a run, and the child
+Imports the modules, then each client forks one child a run, after a pause, reads what it prints
+and reaps it. Prints the same JSON as the load client. Nothing is made ahead of a run, and the child
 ends with os._exit(): no interpreter is torn down."""
 import builtins
 import gc
@@ -15,9 +15,9 @@ import sys
 import time
 import types
 
-clients, seconds = int(sys.argv[1]), float(sys.argv[2])
-CODE = open(sys.argv[3], encoding="utf-8").read()
-EXPECT = open(sys.argv[4], "rb").read()
+clients, seconds, pause_s = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]) / 1000
+CODE = open(sys.argv[4], encoding="utf-8").read()
+EXPECT = open(sys.argv[5], "rb").read()
 
 
 def preload(names):
@@ -44,6 +44,8 @@ def child(stdout):
 
 def once():
     """One run: (row of the report, what was wrong or None)."""
+    if pause_s > 0:
+        time.sleep(pause_s)
     began = time.monotonic_ns()
     reader, writer = os.pipe()
     pid = os.fork()
@@ -97,5 +99,5 @@ def main():
                       "samples": [row for r in results for row in r["rows"]]}))
 
 
-preload(sys.argv[5:])
+preload(sys.argv[6:])
 main()

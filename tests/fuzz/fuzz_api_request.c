@@ -6,12 +6,20 @@
 #include "api/text.h"
 #include "base/check.h"
 #include "tests/unit/api_settings.h"
+#include "wire/inputs.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const struct offers offers = {
+	.count = 2,
+	.of = { { .name = "python", .main_file = "main.py", .aliases = { "py" }, .reports = 1 },
+		{ .name = "lua", .main_file = "main.lua", .suffixes = { ".lua" } } },
+};
+static const struct api_server server = { &api_settings, &offers };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -24,7 +32,8 @@ static void check_refusal(const struct api_refusal *no)
 
 	CHECK(no->status == 422 || no->status == 413);
 	CHECK(no->status == 413 ? json_is_string(detail) : json_array_size(detail) > 0);
-	CHECK(no->len < 32768);
+	CHECK(no->len <
+		98304); /* 16 items of each list are shown, with input of some 2,000 bytes */
 	/* The scan explains all that jansson refuses but keys. */
 	error = json_string_value(
 		json_object_get(json_object_get(json_array_get(detail, 0), "ctx"), "error"));
@@ -32,10 +41,24 @@ static void check_refusal(const struct api_refusal *no)
 	json_decref(root);
 }
 
+static void check_inputs(const struct api_request *r)
+{
+	struct inputs in = { .entry = NULL };
+
+	CHECK((r->inputs_len > 0) == (r->inputs != NULL));
+	CHECK(r->inputs_len <= api_settings.input_bytes + INPUTS_FRAME_MAX);
+	CHECK(r->input_len <= api_settings.input_bytes);
+	CHECK((r->input_len > 0) == (r->input != NULL));
+	if (r->inputs)
+		CHECK(!inputs_open(r->inputs, r->inputs_len, &in));
+	CHECK((in.entry != NULL) == (r->code == NULL));
+}
+
 static void check_taken(const struct api_request *r)
 {
 	CHECK(r->code_len <= api_settings.code_bytes);
 	CHECK(utf8_valid(r->code, r->code_len) == r->code_len);
+	check_inputs(r);
 	CHECK(!r->allow_network);
 	for (unsigned i = 0; i < API_FIELDS; i++) {
 		const struct api_field *f = &api_fields[i];
@@ -61,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 	CHECK(body);
 	memcpy(body, bytes, len);
-	e = api_request_parse(body, len, &api_settings, &r, &no);
+	e = api_request_parse(body, len, &server, &r, &no);
 	CHECK(e == 0 || e == -EINVAL);
 	if (e == -EINVAL) {
 		check_refusal(&no);

@@ -10,7 +10,7 @@ import pytest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEFAULT = "default errno ENOSYS # unknown calls\n"
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+ALLOW, EPERM, EACCES, ENOSYS = 0x7FFF0000, 0x00050001, 0x0005000D, 0x00050026
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +64,12 @@ def test_the_same_policy_gives_the_same_bytes(compile_policy):
     ("allow ioctl if low1 == TCGUTS # constant", "TCGUTS is neither a number nor a known"),
     ("allow ioctl if low1 == 0x100000000 # too wide", "can never be seen"),
     ("allow ioctl if low1 & 0xF == 0x10 # mask", "can never be seen"),
+    ("allow ioctl if arg1 in 1 0x100000001 # two upper halves", "have the same upper half"),
     ("allow ioctl if low1 == 1 or low1 == 2 # there is no or", "or is not understood"),
     ("allow listmount@12 # number", "have one number everywhere"),
     ("allow openat2@999 # contradiction", "libseccomp says that it is 437"),
     ("default allow # twice", "a second default"),
+    ("deny read # no errno", "read is no known errno"),
 ])
 def test_a_line_that_is_wrong_is_refused_with_its_place(compile_policy, line, complaint):
     status, said, header = compile_policy(DEFAULT + line + "\n")
@@ -84,10 +86,14 @@ def test_a_policy_without_a_default_is_refused(compile_policy):
 
 # The code that it generates, against the meaning of the lines.
 
+def read_program(header):
+    return [tuple(int(x, 0) for x in m)
+            for m in re.findall(r"\{ (0x\w+), +(\d+), +(\d+), (0x\w+) \}", header.read_text())]
+
+
 def evaluate(header, nr, args):
     """What the kernel would do with the only program in `header`."""
-    program = [tuple(int(x, 0) for x in m)
-               for m in re.findall(r"\{ (0x\w+), +(\d+), +(\d+), (0x\w+) \}", header.read_text())]
+    program = read_program(header)
     assert 0 < len(program) <= 4096
     words = [nr, ARCHES[platform.machine()], 0, 0]
     for arg in args:
@@ -114,7 +120,8 @@ def random_term(rng):
     low = rng.random() < 0.5
     full = 0xFFFFFFFF if low else 0xFFFFFFFFFFFFFFFF
     mask = rng.choice([full, 0xFF, 0xF0F, full & ~1, full & 0xFF000000FF])
-    values = [rng.choice([0, 1, 2, 1 << 32, (1 << 32) | 1, 0x100]) & mask for _ in range(rng.randint(1, 30))]
+    upper = rng.choice([0, 1 << 32])
+    values = [(rng.choice([0, 1, 2, 0x100]) | upper) & mask for _ in range(rng.randint(1, 30))]
     arg, negate = rng.randrange(6), rng.random() < 0.3
     values = values[:1] if negate else values
     masked = "" if mask == full else f" & {mask:#x}"
@@ -168,28 +175,69 @@ def several(n):
 
 
 def test_the_search_for_the_number_arrives_however_long_the_jump(compile_policy):
-    filling = "".join(f"allow clone3 if low{arg} in {several(30)} # filling\n" for arg in (1, 2, 3))
-    for plain in range(14, 31):
-        for masked in range(1, 6):
+    lengths, lengthened = set(), False
+    for lines in (6, 7, 8):
+        filling = "".join(f"allow clone3 if low{i % 4} in {several(30)} # filling\n" for i in range(lines))
+        for plain in range(1, 31):
             _, _, header = compile_policy(
-                DEFAULT + filling + f"allow clone3 if low4 in {several(plain)} # two each\n"
-                f"allow clone3 if low5 & 0xFF in {several(masked)} # three each\n"
-                "errno EPERM clone3 # below\nallow openat2 # above\n")
+                DEFAULT + filling + f"allow clone3 if low4 in {several(plain)} # one each\n"
+                "allow clone3 if low5 & 0xFF == 7 # three in all\n"
+                "errno EPERM clone3 # below\nerrno EACCES openat2 # above\n")
             assert [evaluate(header, nr, [0] * 6) for nr in (434, 435, 436, 437, 438)] == [
-                ENOSYS, EPERM, ENOSYS, ALLOW, ENOSYS]
+                ENOSYS, EPERM, ENOSYS, EACCES, ENOSYS]
             assert evaluate(header, 435, [0, 0, 0, 0, plain, 0]) == ALLOW
-            assert evaluate(header, 435, [0, 0, 0, 0, 0, masked]) == ALLOW
+            assert evaluate(header, 435, [0, 0, 0, 0, 0, 7]) == ALLOW
+            assert evaluate(header, 435, [0, 0, 0, 30, 0, 0]) == ALLOW
+            for code, yes, no, _ in read_program(header):
+                lengths |= {yes, no} if code in (0x15, 0x35) else set()
+                lengthened |= code == 0x05
+    assert {253, 254, 255} <= lengths and lengthened
 
 
-def test_a_condition_that_fails_arrives_however_long_the_jump(compile_policy):
-    for first in range(26, 31):
-        for second in range(8, 22):
+def test_a_condition_that_fails_goes_to_the_next_line(compile_policy):
+    for first in (1, 2, 31):
+        for second in (1, 30):
             _, _, header = compile_policy(
                 DEFAULT + "allow openat2 if low0 == 1 "
-                f"and arg1 & 0xFF000000FF in {several(first)} "  # six instructions each
-                f"and arg2 & 0xFFFFFFFF000000FF in {several(second)} # five each\n"
+                f"and arg1 & 0xFF000000FF in {several(first)} "
+                f"and arg2 & 0xFFFFFFFF000000FF in {several(second)} # three conditions\n"
                 "errno EPERM openat2 # otherwise\n")
             assert evaluate(header, 437, [0, 1, 1, 0, 0, 0]) == EPERM
             assert evaluate(header, 437, [1, 0, 1, 0, 0, 0]) == EPERM
             assert evaluate(header, 437, [1, 1, 0, 0, 0, 0]) == EPERM
+            assert evaluate(header, 437, [1, 1 << 32 | first, second, 0, 0, 0]) == EPERM
             assert evaluate(header, 437, [1, first, second, 0, 0, 0]) == ALLOW
+
+
+def test_returns_are_shared(compile_policy):
+    """The kernel translates the whole program for each process that installs it."""
+    _, _, header = compile_policy(DEFAULT + "".join(
+        f"allow {name} # every other number\n" for name in ("read", "open", "stat", "lstat", "lseek", "mprotect")))
+    assert len([code for code, *_ in read_program(header) if code == 0x06]) == 3  # kill, allow, ENOSYS
+
+
+def test_what_is_not_named_cannot_be_told_of(compile_policy):
+    status, said, _ = compile_policy("default deny EPERM # everything\nallow read # input\n")
+    assert status == 1 and "what is not named cannot be told of" in said
+
+
+def test_a_denial_is_an_errno_with_a_second_program_for_a_listener(compile_policy):
+    plain = compile_policy(DEFAULT + "errno EPERM mount # denied\nallow read # input\n")[2].read_text()
+    status, said, header = compile_policy(DEFAULT + "deny EPERM mount # denied\nallow read # input\n")
+    both = header.read_text()
+    assert (status, said) == (0, "") and both.startswith(plain)
+    told = both[len(plain):]
+    assert "seccomp_try_told" in told and "0x7fc00001" in told and "0x7fc0" not in plain
+    assert "seccomp_try_told" not in plain
+
+
+def test_the_names_are_those_of_denied_calls(compiler, tmp_path):
+    (tmp_path / "try.seccomp").write_text(
+        DEFAULT + "deny EPERM mount listmount@458 # denied\nerrno EPERM umount2 # denied\nallow read # input\n"
+        "deny EPERM ioctl if low1 == TIOCSTI # some\nallow ioctl # rest\n")
+    subprocess.run([compiler, "--names", tmp_path / "names.h", tmp_path / "try.seccomp"], check=True)
+    names = re.findall(r'\{ (\d+), "(\w+)" \}', (tmp_path / "names.h").read_text())
+    assert sorted(name for _, name in names) == ["ioctl", "listmount", "mount"]
+    assert ("458", "listmount") in names
+    (tmp_path / "use.c").write_text('#include "names.h"\nint main(void)\n{ return denied_calls[0].number == 0; }\n')
+    subprocess.run(["gcc", "-Wall", "-Werror", "-o", tmp_path / "use", tmp_path / "use.c"], check=True)

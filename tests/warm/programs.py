@@ -563,3 +563,8 @@ KNOWN = {
     "maps": "the zygote's module is mapped",
     "end_stats": "an interpreter that ends finds garbage of its own, which is the zygote's here",
 }
+# The same between two cold starts, of which one tells of its program (ADR 16).
+KNOWN_COLD = {
+    "proc_misc": "/proc/self/environ has NULs where the variables for the library were",
+    "end_stats": "what the collector finds at the end is in another order",
+}

@@ -1,0 +1,83 @@
+"""Each kernel call that the supervisor makes while it starts fails in its turn (tests/lib/flaky_page.h):
+it says what it could not do and ends with 1, or it starts and is as ever; nothing is left behind."""
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from harness import census
+from harness.flaky import Kernel
+from harness.poll import wait_for
+
+FLAGS = ["--cold", "--pool-size", "0"]
+CALLS = 1400  # some more or less, with the host's mounts and files
+STEP = 7      # so many are made between two that fail: the walks together take every seventh
+WALKS = 4
+CODES = ["EIO", "ENOMEM", "EMFILE"]
+# What was attempted, and the kernel's word; or the layer that is missing, its loss and a remedy.
+SAYS_WHY = re.compile(r"^glovebox: [^:]+: .+", re.M)
+
+
+def comes_up(server):
+    """Whether it starts: False once it has ended."""
+    def done():
+        return server.process.poll() is not None or (server._listening() and server.is_ready())  # pylint: disable=protected-access
+    try:
+        wait_for("it to start or to end", done)
+    except AssertionError:
+        if server.process.poll() is None:
+            raise
+    return server.process.poll() is None
+
+
+def step(kernel, n, code):
+    """What failed, and whether it started all the same."""
+    kernel.fail_nth("supervisor", n, code)
+    s = kernel.server(*FLAGS)
+    s.launch()
+    try:
+        started = comes_up(s)
+        hits = kernel.hits()
+        kernel.heal()
+        where = f"call {n}, {hits}: {s.log()[-1500:]}"
+        if started:
+            r = s.run("print(6 * 7)")
+            assert r.stdout == "42\n", where
+            s.groups = census.instance_groups(s.pid)
+            assert s.stop() == 0, where
+        else:
+            assert hits, where
+            assert s.process.returncode == 1, where
+            assert SAYS_WHY.search(s.log()), where
+        s.must_leave_nothing()
+        return hits, started
+    finally:
+        kernel.heal()
+        s.stop()
+
+
+def walk(first):
+    kernel = Kernel()
+    # What abort()s is tested apart; EINTR and the like are no failures there.
+    kernel.spare("setns", "setresuid", "recvmsg", "epoll_wait")
+    refused, names = 0, set()
+    try:
+        for n in range(first * STEP, CALLS, WALKS * STEP):
+            hits, started = step(kernel, n, CODES[n // (WALKS * STEP) % len(CODES)])
+            refused += not started
+            names |= {name for _, name in hits}
+        return refused, names
+    finally:
+        kernel.folder.cleanup()
+
+
+@pytest.fixture(scope="module")
+def walks():
+    with ThreadPoolExecutor(WALKS) as pool:
+        yield [pool.submit(walk, first) for first in range(WALKS)]
+
+
+@pytest.mark.parametrize("first", range(WALKS))
+def test_whichever_call_of_the_start_fails_it_says_why_or_starts(walks, first):
+    refused, names = walks[first].result()
+    assert refused > 20 and {"openat", "mkdirat", "symlinkat"} <= names, names
