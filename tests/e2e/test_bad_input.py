@@ -116,21 +116,8 @@ def test_code_that_is_not_unicode_text_is_a_422(server, body):
     detail_of(raw(server, body))
 
 
-@pytest.mark.parametrize("body", [
-    "[" * 100_000, '{"a":' * 100_000, '{"code": "x", "a": ' + "[" * 60_000 + "]" * 60_000 + "}",
-], ids=["arrays", "objects", "closed"])
-def test_deep_nesting_is_a_422(server, body):
-    detail_of(raw(server, body))
-
-
 def test_a_byte_order_mark_before_the_body_is_skipped(server):
     assert raw(server, b"\xef\xbb\xbf" + json.dumps({"code": RUN}).encode()).status == 200
-
-
-def test_a_wide_object_is_answered_quickly(server):
-    body = json.dumps({"code": RUN, **{f"k{i}": 0 for i in range(100_000)}}).encode()
-    answer = raw(server, body)
-    assert answer.status in (200, 422) and answer.wall_s < 20
 
 
 def test_code_over_the_limit_is_a_413_with_the_limit(server):
@@ -227,4 +214,4 @@ def test_the_log_shows_no_run_for_any_refusal(server):
     ran = [l for l in lines if " http=200 " in l and 'path="/execute"' in l]
     assert refused and all(" id=- " in l and " status=- " in l for l in refused)
     assert ran and all(" id=- " not in l and " status=success " in l for l in ran)
-    assert not server.programs()
+    wait_for("every program to be gone", lambda: not server.programs())

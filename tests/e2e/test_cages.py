@@ -1,11 +1,16 @@
 """A cage that served a program may serve another: only if nothing in it differs from a new one."""
 import json
 import os
+import re
+import signal
+from pathlib import Path
 
 import pytest
 
 from conftest import need_program
 from harness import census
+from harness.background import Background
+from harness.poll import wait_for
 from harness.server import Server
 
 # Everything that a program can look at in its cage. What is the whole host's, or has a new number
@@ -327,3 +332,74 @@ def test_the_limits_and_the_use_of_a_run_do_not_stay_in_its_cage(two_cages):
     assert r.memory_used_mb > 25 and init in cages(two_cages).values()
     again = [two_cages.run("print('hello')").memory_used_mb for _ in range(4)]
     assert max(again) < max(small) + 1, (small, again)
+
+
+# What a request that asks for nothing gets (docs/api.md).
+USUAL = {"memory_limit_mb": 64, "cpu_limit": 0.5, "pids_limit": 32}
+OTHERS = [{"memory_limit_mb": 100}, {"cpu_limit": 1}, {"pids_limit": 7},
+          {"memory_limit_mb": 200, "cpu_limit": 0.8, "pids_limit": 60},
+          {"memory_limit_mb": 40, "cpu_limit": 0.25, "pids_limit": 3}]
+# Limits of memory in both versions of control groups, and the part of memory_limit_mb that each
+# is to be. What the process held before the program began is added to it.
+MEMORY_FILES = {"memory.max": 1, "memory.limit_in_bytes": 1, "memory.memsw.limit_in_bytes": 1,
+                "memory.kmem.tcp.limit_in_bytes": 4}
+BEFORE_MB = 4
+
+ENDS_BY_A_SIGNAL = """
+import os, signal
+print(os.readlink("/proc/self/ns/pid"))
+def end(*_):
+    raise SystemExit
+signal.signal(signal.SIGUSR1, end)
+while True:
+    signal.pause()
+"""
+
+
+def main_of(server, init):
+    """The host's pid of process 2 of a ready cell."""
+    cage = os.readlink(f"/proc/{init}/ns/pid")
+    (pid,) = [pid for pid in census.processes(server.uid_base, server.pid)
+              if pid != init and os.readlink(f"/proc/{pid}/ns/pid") == cage]
+    return pid
+
+
+def waiting_program(server):
+    """A program that has a handler for SIGUSR1."""
+    for pid in server.programs():
+        caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+        if int(caught[1], 16) & 1 << signal.SIGUSR1 - 1:
+            return pid
+    return None
+
+
+def must_be_in_force(server, pid, limits):
+    """Hold the control files of this process's leaf, as the host sees them, against `limits`."""
+    leaf = re.search(r"/(c\d+)$", Path(f"/proc/{pid}/cgroup").read_text(), re.M)[1]
+    said = {}
+    for path in (Path(group, leaf, name) for group in server.groups
+                 for name in (*MEMORY_FILES, "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "pids.max")):
+        if path.exists():
+            said[path.name] = [int(word) if word.isdigit() else word for word in path.read_text().split()]
+    memory = {name: said[name][0] * part / 2**20 - limits["memory_limit_mb"]
+              for name, part in MEMORY_FILES.items() if name in said}
+    # The sockets' own limit is a quarter, in whole MiB.
+    most = {"memory.kmem.tcp.limit_in_bytes": BEFORE_MB + 4}
+    assert memory and all(0 <= more < most.get(name, BEFORE_MB) for name, more in memory.items()), (limits, said)
+    quota, period = said.get("cpu.max") or said["cpu.cfs_quota_us"] + said["cpu.cfs_period_us"]
+    assert quota / period == limits["cpu_limit"], (limits, said)
+    assert said["pids.max"] == [limits["pids_limit"]], (limits, said)
+
+
+@pytest.mark.parametrize("asked", OTHERS, ids=lambda asked: " ".join(asked))
+def test_the_next_programs_leaf_has_the_usual_limits_whatever_the_one_before_had(two_cages, asked):
+    ready = cages(two_cages)
+    job = Background(two_cages.execute, ENDS_BY_A_SIGNAL, timeout_seconds=30, **asked)
+    program = wait_for("the program to wait", lambda: waiting_program(two_cages))
+    try:
+        must_be_in_force(two_cages, program, {**USUAL, **asked})
+    finally:
+        os.kill(program, signal.SIGUSR1)
+    init = ready[job.result().stdout.strip()]
+    assert init in cages(two_cages).values(), "the cage was not kept"
+    must_be_in_force(two_cages, main_of(two_cages, init), USUAL)

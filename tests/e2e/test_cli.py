@@ -309,11 +309,12 @@ def test_help_of_serve_names_every_setting():
     for flag in ("listen", "insecure", "cgroup", "uid-base", "allow-degraded", "max-runs",
                  "max-queue", "timeout", "memory", "cpu", "pids", "max-timeout", "max-memory",
                  "max-cpu", "max-pids", "output-bytes", "body-bytes", "code-bytes",
-                 "workspace-inodes", "max-connections", "shutdown-grace", "log-level", "config"):
+                 "workspace-inodes", "artifact-files", "artifact-file-bytes", "artifact-bytes",
+                 "artifact-inline-bytes", "artifact-store", "artifact-dir", "artifact-keep", "max-connections", "shutdown-grace", "log-level", "config"):
         assert f"--{flag}" in text, flag
 
 
-@pytest.mark.parametrize("args", [[], ["nonsense"], ["--nonsense"], ["@supervisor"], ["@front"]])
+@pytest.mark.parametrize("args", [[], ["nonsense"], ["--nonsense"], ["@supervisor"], ["@keeper"], ["@front"]])
 def test_what_is_no_verb_is_refused_with_a_hint(args):
     done = glovebox(*args)
     assert done.returncode not in (0, 124, 137) and done.returncode < 128, done

@@ -197,10 +197,10 @@ def test_the_reply_names_the_layers_in_force(server):
 
 
 def test_unknown_fields_do_no_harm_and_are_named_in_the_warnings(server):
-    r = server.run("print('fine')", preload="import os", language="python")
+    r = server.run("print('fine')", preload="import os", interpreter="python")
     assert (r.status, r.stdout) == ("success", "fine\n")
     text = " ".join(map(str, r["warnings"]))
-    assert "preload" in text and "language" in text
+    assert "preload" in text and "interpreter" in text
 
 
 def test_a_request_without_unknown_fields_has_no_warnings(server):

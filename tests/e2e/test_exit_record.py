@@ -121,7 +121,8 @@ def test_without_records_the_replies_are_the_same(serve):
         assert {k: a[k] for k in SAME} == {k: b[k] for k in SAME}, name
         assert set(a["usage"]) == set(b["usage"])
     assert set(ends(without)) == {"wait"}
-    for name in ("end", "status", "error", "exec"):
+    # Whatever a program has become by exec says nothing of its CPU time: its record is used on quick machines only.
+    for name in ("end", "status", "error"):
         a, b = run_until(with_, PROGRAMS[name], "record"), without.run(PROGRAMS[name])
         assert {k: a[k] for k in SAME} == {k: b[k] for k in SAME}, name
     assert " ev=exit_record " not in with_.log(), "a record said something else than wait4()"

@@ -1,6 +1,7 @@
 """Start, stop and sudden death: nothing is left running, and the next start sweeps."""
 import http.client
 import os
+import resource
 import signal
 
 import pytest
@@ -135,6 +136,17 @@ def test_sigkill_of_the_front_leaves_no_program_running(serve):
     else:
         assert s.process.returncode != 0
     s.must_leave_nothing()
+
+
+def test_a_front_that_could_not_be_started_again_is_tried_again_later(serve):
+    s = serve()
+    nofile = resource.prlimit(s.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(s.pid, resource.RLIMIT_NOFILE, (3, nofile[1]))
+    os.kill(s.front, signal.SIGKILL)
+    wait_for("the failed try", lambda: "ev=front_restart " in s.log())
+    resource.prlimit(s.pid, resource.RLIMIT_NOFILE, nofile)
+    wait_for("the next one", lambda: "ev=front_restarted" in s.log() and s.is_ready(), 20)
+    assert s.run("print('hi')").stdout == "hi\n"
 
 
 def test_sigkill_of_a_cells_init_ends_that_run_only(serve):

@@ -63,6 +63,7 @@ def test_a_log_that_nobody_reads_stops_neither_answers_nor_deadlines(serve, pipe
 def test_no_line_of_the_front_can_be_taken_for_the_supervisors(serve):
     s = serve()
     forged = b"t=2026-01-01T00:00:00.000Z lvl=err proc=supervisor ev=forged"
+    wait_for("the front's own lines so far", lambda: s.log().count('path="/health"') >= 1)
     write_log(s, b"begun \r" + forged)
     write_log(s, b" by=halves\n" + forged + b" by=\x1b[2Jone\n")
     wait_for("the lines", lambda: s.log().count("ev=forged") == 2)

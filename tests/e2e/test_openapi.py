@@ -39,7 +39,7 @@ def test_fields_defaults_and_ranges_are_those_of_limits(server, document):
     content = document.resolve(document.doc["paths"]["/execute"]["post"]["requestBody"])["content"]
     schema = document.resolve(content["application/json"]["schema"])
     limits = server.request("GET", "/limits").json()
-    assert schema["required"] == ["code"]
+    assert schema["oneOf"] == [{"required": ["code"]}, {"required": ["entry_point", "files"]}]
     for name in ("timeout_seconds", "memory_limit_mb", "cpu_limit", "pids_limit"):
         assert schema["properties"][name]["default"] == limits["defaults"][name], name
         assert schema["properties"][name]["maximum"] == limits["maxima"][name], name

@@ -143,10 +143,11 @@ def test_a_zygote_that_is_late_does_not_disturb_what_was_started_cold_in_its_pla
     s.settles_to(before)
 
 
-def test_a_zygote_whose_children_cannot_rehearse_serves_all_the_same(serve):
+@pytest.mark.parametrize("more", [[], ["--always-rehearse"]], ids=["some", "all"])
+def test_a_zygote_whose_children_cannot_rehearse_serves_all_the_same(serve, more):
     """A child breaks while it is made ready if it cannot write the training program, which is
-    longer than what is asked here."""
-    s = serve(*WARM)
+    longer than what is asked here. After one that broke, the next main is started cold."""
+    s = serve(*WARM, *more)
     s.rest()
     resource.prlimit(zygote(s), resource.RLIMIT_FSIZE, (80, 80))
     for _ in range(4):

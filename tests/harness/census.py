@@ -64,11 +64,11 @@ def processes(uid_base, root_pid):
 
 def _is_parked(pid, fields):
     """Whether this is the first process of a ready cell, which waits for a program: until one
-    comes the workspace is empty, and descriptor 3 leads to the supervisor."""
+    comes its file is empty, and descriptor 3 leads to the supervisor."""
     if fields.get("NSpid", "").split()[-1:] != ["2"]:
         return False
     try:
-        return not os.listdir(f"/proc/{pid}/root/workspace") and \
+        return all(e.stat().st_size == 0 for e in os.scandir(f"/proc/{pid}/root/workspace")) and \
             os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
     except OSError:  # it ends, or its program has begun in this moment
         return False
@@ -174,6 +174,37 @@ def populated(groups):
     return pids
 
 
+# (counter, its limit, by how much it may be above that) in a leaf: v2's names, then v1's. The
+# kernel charges some pages past memory.max, and a task is charged before it is refused.
+LEAF_LIMITS = (("memory.current", "memory.max", 1 << 20), ("memory.usage_in_bytes", "memory.limit_in_bytes", 1 << 20),
+               ("pids.current", "pids.max", 1))
+
+
+def number(leaf, name):
+    """What a group's file says; None: there is no such file (any more), or no limit in it."""
+    try:
+        return int(Path(leaf, name).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def namespaces(pids):
+    """Namespaces of these processes, each counted once."""
+    found = set()
+    for pid in pids:
+        for name in ("mnt", "pid", "net", "user", "uts", "ipc", "cgroup"):
+            try:
+                found.add(os.readlink(f"/proc/{pid}/ns/{name}"))
+            except OSError:
+                pass  # it ended while we looked
+    return found
+
+
+def ipc_objects():
+    """System V segments, queues and sets of the host's own namespace."""
+    return sum(len(Path("/proc/sysvipc", name).read_text().splitlines()) - 1 for name in ("shm", "msg", "sem"))
+
+
 def mounts(pid="self"):
     """Mount points of that process's mount namespace that name glovebox."""
     try:
@@ -193,3 +224,8 @@ def descriptors(pid):
 
 def resident_kb(pid):
     return int((_status(pid) or {}).get("VmRSS", "0 kB").split()[0])
+
+
+def private_kb(pid):
+    """Memory that is this process's own: what a leak would add to."""
+    return int((_status(pid) or {}).get("RssAnon", "0 kB").split()[0])

@@ -1,12 +1,13 @@
 """Checks exchanges against a server's own /openapi.json."""
 import json
+import re
 
 import jsonschema
 
 
 def _schema_of(content, media):
     bare = media.split(";")[0].strip().lower()
-    return content.get(bare, {}).get("schema")
+    return content.get(bare, {}).get("schema") if "*/*" not in content else {}
 
 
 class Document:
@@ -30,9 +31,17 @@ class Document:
                 node = node[part]
         return node
 
+    def template_of(self, path):
+        """The document's own path of which this is one. An id is one component, a path any number."""
+        for template in self.doc["paths"]:
+            pattern = re.escape(template).replace(r"\{id\}", "[0-9a-f]{32}").replace(r"\{path\}", ".+")
+            if re.fullmatch(pattern, path):
+                return template
+        return path
+
     def response_complaints(self, method, path, answer):
         """What the document says against this answer."""
-        path = path.split("?")[0]
+        path = self.template_of(path.split("?")[0])
         item = self.doc["paths"].get(path)
         if item is None:
             return [] if answer.status == 404 else [f"{path} is not in the document"]
@@ -49,7 +58,8 @@ class Document:
         if schema is None:
             return [f"{method} {path} {answer.status}: media type "
                     f"{answer.headers.get('Content-Type')!r} is not documented"]
-        return [f"{method} {path} {answer.status}: {e}" for e in self.errors(schema, answer.json())]
+        value = answer.json() if schema else None
+        return [f"{method} {path} {answer.status}: {e}" for e in self.errors(schema, value)]
 
     def request_complaints(self, method, path, body):
         """What the document says against this request's body."""

@@ -2,10 +2,11 @@
 import base64
 
 STATUSES = ("success", "timeout", "memory_exceeded", "error")
-CAUSES = ("exit", "signal", "wall_timeout", "cpu_timeout", "oom_kill", "cancelled")
+CAUSES = ("exit", "signal", "wall_timeout", "cpu_timeout", "oom_kill", "cancelled", "compile")
 CONTRACT = ("status", "stdout", "stderr", "exit_code", "execution_time_ms", "memory_used_mb")
 STATUS_OF = {"wall_timeout": "timeout", "cpu_timeout": "timeout",
-             "oom_kill": "memory_exceeded", "signal": "error", "cancelled": "error"}
+             "oom_kill": "memory_exceeded", "signal": "error", "cancelled": "error",
+             "compile": "error"}
 
 
 def is_number(v):
@@ -18,6 +19,12 @@ class Reply(dict):
     def __init__(self, fields, wall_s=0.0):
         super().__init__(fields)
         self.wall_s = wall_s
+
+    @property
+    def memory_most(self):
+        """The part of its limit that a run can be said to have used. On v2 the kernel charges the buffers of
+        sockets rather than lose a packet, and kills then: 1.13 was seen."""
+        return 1.25 if (self["isolation"]["cgroup"], self["cause"]) == ("v2", "oom_kill") else 1.001
 
     def __getattr__(self, name):
         try:
@@ -68,4 +75,4 @@ class Reply(dict):
         if status == "memory_exceeded":
             assert code == 137, self
         limits = self["limits"]
-        assert self["memory_used_mb"] <= limits["memory_limit_mb"] * 1.001, self
+        assert self["memory_used_mb"] <= limits["memory_limit_mb"] * self.memory_most, self

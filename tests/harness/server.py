@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from harness import census
-from harness.poll import PATIENCE, wait_for
+from harness.poll import DEADLINE_S, PATIENCE, wait_for
 from harness.reply import Reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,8 +30,19 @@ GRACE_S = 20.0 * PATIENCE
 START = os.environ.get("GLOVEBOX_TEST_START", "warm")
 START_FLAGS = {"warm": [], "cold": ["--cold", "--pool-size", "0"]}[START]
 
+# Rules of tests/lib/without.c: the servers of the tests run on a kernel that lacks these.
+WITHOUT = os.environ.get("GLOVEBOX_TEST_WITHOUT", "").split()
+# And flags that they need there.
+MORE_FLAGS = os.environ.get("GLOVEBOX_TEST_FLAGS", "").split()
+
 _bases = itertools.count(100_000_000 + (os.getpid() % 2_000) * 28 * census.UID_RANGE,
                          census.UID_RANGE)
+
+
+def on_a_kernel_without(rules):
+    """What to put in front of a command, so that it meets such a kernel."""
+    build = os.environ.get("GLOVEBOX_BUILD") or str(ROOT / "build")
+    return [f"{build}/tests/torture/without", *rules, "--"] if rules else []
 
 
 class Answer:
@@ -61,10 +72,11 @@ class _UnixConnection(http.client.HTTPConnection):
 class Server:
     """`glovebox serve`, its address, and what it holds on the host."""
 
-    def __init__(self, *flags, listen="127.0.0.1:0", env=None, stderr=None, preexec=None):
+    def __init__(self, *flags, listen="127.0.0.1:0", env=None, stderr=None, preexec=None,
+                 without=WITHOUT, program=None):
         self.uid_base = next(_bases)
         self.listen = listen
-        self.flags = [*START_FLAGS, *flags, "--uid-base", str(self.uid_base)]
+        self.flags = [*START_FLAGS, *MORE_FLAGS, *flags, "--uid-base", str(self.uid_base)]
         self.env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8",
                     "GLOVEBOX_CANARY_SECRET": CANARY, **(env or {})}
         self.exchanges = []
@@ -76,6 +88,8 @@ class Server:
         fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_RDWR | os.O_APPEND)
         self._stderr = stderr or self._log  # something else: log() stays empty
         self._preexec = preexec
+        self._without = list(without)
+        self._program = program or PROGRAM
         self._printed = []
 
     # Life ---------------------------------------------------------------------
@@ -89,7 +103,7 @@ class Server:
 
     def launch(self):
         """Start the program and return at once."""
-        argv = [PROGRAM, "serve", "--listen", self.listen, *self.flags]
+        argv = [*on_a_kernel_without(self._without), self._program, "serve", "--listen", self.listen, *self.flags]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self._stderr, env=self.env, start_new_session=True,
                                         preexec_fn=self._preexec)
@@ -147,8 +161,9 @@ class Server:
         return pid
 
     def log(self):
-        self._log.seek(0)
-        return self._log.read().decode("utf-8", "replace")
+        # By place: the offset is the server's too, and each line that it writes moves it.
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), size, 0).decode("utf-8", "replace")
 
     # Talk ---------------------------------------------------------------------
 
@@ -215,8 +230,11 @@ class Server:
 
     def held(self):
         """What the server holds now, as counts."""
+        processes = census.processes(self.uid_base, self.pid)
         return {
-            "processes": len(census.processes(self.uid_base, self.pid)),
+            "processes": len(processes),
+            "namespaces": len(census.namespaces(processes)),
+            "host IPC objects": census.ipc_objects(),
             "leaves": len(census.leaves(census.instance_groups(self.pid))),
             "mounts": census.mount_count(self.pid),
             "host mounts": len(census.mounts()),
@@ -247,7 +265,7 @@ class Server:
             raise AssertionError(f"{e}; {self.health()}; {last[-3:]}; {self.log()[-2000:]}") from None
         return last[-1]
 
-    def settles_to(self, before):
+    def settles_to(self, before, deadline_s=DEADLINE_S):
         """Wait until the server is idle and holds no more than `before`."""
         now = {}
 
@@ -257,7 +275,7 @@ class Server:
             return idle and all(now[k] <= before[k] for k in before)
 
         try:
-            wait_for("the census to be as before", settled)
+            wait_for("the census to be as before", settled, deadline_s)
         except AssertionError:
             raise AssertionError(f"something leaked: before {before}, now {now}; "
                                  f"{census.processes(self.uid_base, self.pid)}; "
