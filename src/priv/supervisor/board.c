@@ -10,33 +10,26 @@
  * What happens at the same time is judged in the order of look(): a program that has
  * ended by itself is not a timeout, however late we come to see it.
  */
-#include "priv/supervisor/board.h"
+#include "priv/supervisor/board_internal.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "priv/supervisor/submit.h"
-#include "priv/supervisor/verdict.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#define BUILD_TIMEOUT_NS   (10 * NS_PER_S) /* a cell takes some 10 ms; this is for a hung host */
 #define UNREAD_MAX         8 /* parked processes that die one after the other: somebody kills them */
 #define BUILD_FAILURES_MAX 2 /* one can be bad luck */
 #define CPU_SAMPLE_NS      (50 * NS_PER_MS)
-#define SEND_RETRY_NS      (5 * NS_PER_MS)
-#define SEND_TIMEOUT_NS    (10 * NS_PER_S) /* ...of anything but a full channel */
 #define KILL_RETRY_NS      (200 * NS_PER_MS)
 #define KILL_WARN_NS       (10 * NS_PER_S)
 #define CPU_UNTOLD_US      300 /* so much, or one part in so many, cpu_ms may lack */
 #define CPU_UNTOLD_PART    10
-#define QUIET_FAULTS       12  /* print('hello') in a rehearsed cell takes 5 to 8 */
-#define UNREHEARSED_FAULTS 128 /* ...and 136 in one that is not; with a socket it takes 367 */
-#define RECORD_BURST       64  /* records read in one go, so that slots get their turn */
+#define RECORD_BURST       64 /* records read in one go, so that slots get their turn */
 
 void board_init(struct board *b)
 {
@@ -79,34 +72,7 @@ static void step(struct board *b, struct job *j, enum job_event ev)
 	j->state = next; /* the only assignment to job.state but for its birth and end */
 }
 
-static void send_refusal(struct board *b, const struct msg_refused *m)
-{
-	/* A client that does not read while it asks has broken the order of things: it is
-	 * dropped, rather than left to wait for an answer that could not be sent. */
-	if (b->client_fd >= 0 && channel_send(b->client_fd, MSG_REFUSED, m, NULL) < 0)
-		b->client_broken = true;
-}
-
-static void send_refused(struct board *b, uint64_t run, bool retry, const struct fault *f)
-{
-	send_refusal(b, &(struct msg_refused){ .run = run, .retry = retry, .fault = *f });
-}
-
-static void send_missing(struct board *b, uint64_t run, const struct fault *f)
-{
-	send_refusal(b, &(struct msg_refused){ .run = run, .missing = 1, .fault = *f });
-}
-
-static struct job *free_slot(struct board *b)
-{
-	for (unsigned i = 0; i < b->slots; i++) {
-		if (b->jobs[i].state == JOB_NONE)
-			return &b->jobs[i];
-	}
-	return NULL;
-}
-
-static struct job *by_run(struct board *b, uint64_t run)
+struct job *board_find(struct board *b, uint64_t run)
 {
 	for (unsigned i = 0; i < b->slots; i++) {
 		const struct job *j = &b->jobs[i];
@@ -174,7 +140,7 @@ static struct job *longest_waiting(struct board *b)
 	return best;
 }
 
-static void serve_waiting(struct board *b)
+void board_serve_waiting(struct board *b)
 {
 	struct job *j;
 	struct cell *c;
@@ -189,101 +155,6 @@ static void serve_waiting(struct board *b)
 	}
 }
 
-/* What it needs that this supervisor lacks, as the refusal of a run. 0: nothing. */
-static int look_at_language(const struct board *b, const struct msg_submit *s, struct fault *f)
-{
-	return s->language == 0 ? 0 : factories_look(b->pool->factories, s->language, f);
-}
-
-/* As submit_violation(). A client that keeps the order of things never asks for a build that there
- * is not: only its own CANCEL takes one away. */
-static const char *language_violation(const struct board *b, const struct msg_submit *s)
-{
-	const struct languages *all = b->pool->factories ? b->pool->factories->languages : NULL;
-	const struct build *build;
-	bool compiled;
-
-	if (s->language >= (all ? all->count : 1))
-		return "there is no such language";
-	compiled = all && all->of[s->language].offer.compiled;
-	if (compiled != (s->part != RUN_WHOLE) || (s->part == RUN_BUILT) != (s->build != 0))
-		return "a part of a run that the language has not";
-	build = s->build ? builds_find(&b->pool->builds, s->build) : NULL;
-	if (s->build && (!build || build->language != s->language))
-		return "there is no such build";
-	return NULL;
-}
-
-/* The build that it makes or takes: false when there is no room for one. */
-static bool take_build(struct board *b, struct job *j)
-{
-	struct builds *bs = &b->pool->builds;
-
-	if (j->submit.part == RUN_COMPILER)
-		j->build = builds_reserve(bs, j->submit.run, j->submit.language);
-	else if (j->submit.part == RUN_BUILT)
-		j->build = builds_find(bs, j->submit.build);
-	if (j->build)
-		j->build->ready = false;
-	return j->submit.part == RUN_WHOLE || j->build;
-}
-
-/* Its run has ended: what a compiler has made stays for the program, anything else goes. */
-static void leave_build(struct board *b, struct job *j, bool success)
-{
-	struct build *build = take_ptr(j->build);
-
-	if (build && j->submit.part == RUN_COMPILER && success && !j->orphan)
-		build->ready = true;
-	else
-		builds_release(&b->pool->builds, build);
-}
-
-int board_submit(struct board *b, struct msg *m, const char **ret_rule)
-{
-	const struct msg_submit *s = &m->as.SUBMIT;
-	const char *rule = submit_violation(m);
-	struct fault f = { 0 };
-	struct job *j;
-
-	if (!rule && by_run(b, s->run))
-		rule = "the run's id is in use";
-	if (!rule)
-		rule = language_violation(b, s);
-	if (rule) {
-		*ret_rule = rule;
-		msg_done(m);
-		return -EPROTO;
-	}
-	j = free_slot(b);
-	if (!j)
-		(void)fault_say(&f, -EAGAIN, "all %u places are taken", b->slots);
-	if (!j || submit_check_limits(s, b->settings, &f) < 0) {
-		send_refused(b, s->run, f.code == -EAGAIN, &f);
-		msg_done(m);
-		return 0;
-	}
-	if (look_at_language(b, s, &f) < 0) {
-		send_missing(b, s->run, &f);
-		msg_done(m);
-		return 0;
-	}
-
-	*j = (struct job){ .state = JOB_WAITING, .submit = *s, .submitted_ns = clock_ns() };
-	if (!take_build(b, j)) {
-		(void)fault_say(&f, -EAGAIN, "all %u places for builds are taken", b->slots);
-		send_refused(b, s->run, true, &f);
-		msg_done(m);
-		j->state = JOB_NONE;
-		return 0;
-	}
-	memcpy(j->fds, m->fds, sizeof(j->fds));
-	j->order = s->language > 0 ? ++b->last_order : 0;
-	j->deadline_ns = j->submitted_ns + BUILD_TIMEOUT_NS;
-	serve_waiting(b);
-	return 0;
-}
-
 int board_collect(struct board *b, struct msg *m, const char **ret_rule)
 {
 	return collects_begin(&b->collects, m, ret_rule);
@@ -291,7 +162,7 @@ int board_collect(struct board *b, struct msg *m, const char **ret_rule)
 
 void board_cancel(struct board *b, uint64_t run)
 {
-	struct job *j = by_run(b, run);
+	struct job *j = board_find(b, run);
 
 	/* Not there: it has been answered while the message was on its way. */
 	if (j && (j->state == JOB_WAITING || j->state == JOB_RUNNING))
@@ -321,146 +192,10 @@ void board_cancel_all(struct board *b)
 	collects_cancel_all(&b->collects);
 }
 
-static void fill_result(struct job *j, enum run_cause cause, const struct cgroup_usage *u)
-{
-	struct msg_result *r = &j->answer.result;
-	uint64_t now = clock_ns();
-
-	*r = (struct msg_result){
-		.run = j->submit.run,
-		.cause = cause,
-		.cpu_us = u->cpu_us,
-		.user_us = u->user_us,
-		.system_us = u->system_us,
-		.throttled_us = u->throttled_us,
-		.memory_peak_bytes = u->memory_peak_bytes,
-		.memory_counter = u->memory_counter,
-		.pids_peak = u->pids_peak,
-		.pids_refused = u->pids_refused,
-		.oom_kills = u->oom_kills,
-	};
-	/* v1's event can be seen, and our own kill be done, before the kernel has counted. */
-	if (cause == CAUSE_OOM_KILL && r->oom_kills == 0)
-		r->oom_kills = 1;
-	if (!j->started_ns) {
-		r->wait_status = SIGKILL; /* what ended it before it began */
-		return;
-	}
-	r->wait_status = j->cell->main_status;
-	r->setup_us = (j->started_ns - j->submitted_ns) / NS_PER_US;
-	r->wall_us = (j->cell->main_died_ns - j->started_ns) / NS_PER_US;
-	r->teardown_us = (now - j->cell->main_died_ns) / NS_PER_US;
-	r->minor_faults = (uint64_t)j->cell->main_usage.ru_minflt - j->cell->base_minor_faults;
-	r->major_faults = (uint64_t)j->cell->main_usage.ru_majflt - j->cell->base_major_faults;
-}
-
-/* A single process that has touched so few pages has run nothing that it had not rehearsed: no
- * code of sockets, and not long enough to fill a directory. What would be looked at is two of
- * the kernel's largest files. Who contrives to be that quiet hides its own denials only. */
-static bool is_quiet(const struct msg_result *r, const struct cell *c)
-{
-	uint64_t most = c->rehearsed ? QUIET_FAULTS : QUIET_FAULTS + UNREHEARSED_FAULTS;
-
-	return r->pids_peak == 1 && r->minor_faults + r->major_faults <= most;
-}
-
-static void fill_denied(struct job *j)
-{
-	if (!j->started_ns)
-		return;
-	refusals_tell(&j->cell->refusals, &j->answer.result.denied);
-	if (!is_quiet(&j->answer.result, j->cell))
-		cell_denied(j->cell, &j->answer.result.denied);
-}
-
-/* Is there a workspace, and somebody who may ask for it? */
-static bool may_be_collected(const struct board *b, const struct job *j)
-{
-	return j->submit.collect && j->started_ns && j->ended_by != EV_CANCEL && !j->orphan &&
-	       b->client_fd >= 0;
-}
-
-/* What may be there again in a moment, so that the caller should try again. */
-static bool is_shortage(int code)
-{
-	return code == -EAGAIN || code == -ENOMEM || code == -EMFILE || code == -ENFILE ||
-	       code == -ENOSPC || code == -ETIMEDOUT;
-}
-
-static void answer(struct board *b, struct job *j)
-{
-	const struct cell_factory *factory = b->pool->factory;
-	struct cgroup_usage u = { 0 };
-	struct evidence e = {
-		.ended_by = j->ended_by,
-		.started = j->started_ns != 0,
-		.wait_status = j->cell ? j->cell->main_status : 0,
-	};
-	enum run_cause cause;
-
-	j->unsent = true;
-	if (j->cell) {
-		cell_usage(j->cell, factory, &u);
-		/* The one can come before the other, and without it (cgroup.h). */
-		e.oom = cgroup_oom_announced(factory->tree, &j->cell->leaf) || u.oom_kills > 0;
-	}
-	e.oom |= j->oom;
-	/* enter can meet a tiny limit between START and its exec: that, too, is the limit. */
-	if (e.oom && (e.ended_by == EV_EXIT || e.ended_by == EV_BROKEN))
-		e.ended_by = EV_OOM;
-	if (verdict_decide(&e, &cause)) {
-		fill_result(j, cause, &u);
-		fill_denied(j);
-		j->answer.result.kept =
-			may_be_collected(b, j) &&
-			cell_has_files(j->cell, pool_factory(b->pool, j->cell), &j->submit);
-		leave_build(b, j, cause == CAUSE_EXIT && j->answer.result.wait_status == 0);
-		log_debug("answer", "run=%lu cause=%s end=%s", (unsigned long)j->submit.run,
-			run_cause_word(cause), j->cell && j->cell->main_ended ? "record" : "wait");
-		return;
-	}
-	if (j->fault.code == 0 && j->cell)
-		j->fault = j->cell->fault;
-	if (j->fault.code == 0)
-		(void)fault_say(&j->fault, -EIO, "the cell did not come to stand (%s)",
-			job_event_name(j->ended_by));
-	log_err("run_failed", "run=%lu why=%s", (unsigned long)j->submit.run, LQ(j->fault.text));
-	leave_build(b, j, false);
-	j->refused = true;
-	j->answer.refusal = (struct msg_refused){
-		.run = j->submit.run,
-		.retry = is_shortage(j->fault.code),
-		.fault = j->fault,
-	};
-}
-
-/* The kernel refuses a message for want of room or of memory. A client that cannot be told of a
- * run at all would wait for it for ever: it is dropped, and whoever waits for the run sees that. */
-static void try_send(struct board *b, struct job *j)
-{
-	enum msg_type type = j->refused ? MSG_REFUSED : MSG_RESULT;
-	bool gone;
-	int r = 0;
-
-	if (b->client_fd >= 0 && !j->orphan)
-		r = channel_send(b->client_fd, type, &j->answer, NULL);
-	gone = r == -EPIPE || r == -ECONNRESET;
-	if (r == -EAGAIN || (r < 0 && !gone && clock_ns() - j->killed_ns < SEND_TIMEOUT_NS)) {
-		j->retry_ns = clock_ns() + SEND_RETRY_NS;
-		return;
-	}
-	if (r < 0) {
-		log_err("answer_lost", "run=%lu why=\"%s\"", (unsigned long)j->submit.run,
-			strerrordesc_np(-r));
-		b->client_broken = true;
-	}
-	j->unsent = false;
-}
-
 static void look_done(struct board *b, struct job *j)
 {
 	if (j->unsent)
-		try_send(b, j);
+		board_send(b, j);
 	if (!j->unsent)
 		j->state = JOB_NONE;
 }
@@ -499,7 +234,7 @@ static void look_killing(struct board *b, struct job *j)
 		}
 	}
 	step(b, j, EV_EMPTY);
-	answer(b, j);
+	board_answer(b, j);
 	look_done(b, j);
 	leave_cell(b, j);
 }
@@ -529,7 +264,7 @@ static void wait_again(struct board *b, struct job *j)
 {
 	step(b, j, EV_UNREAD);
 	j->started_ns = 0;
-	j->deadline_ns = clock_ns() + BUILD_TIMEOUT_NS;
+	j->deadline_ns = clock_ns() + BOARD_BUILD_TIMEOUT_NS;
 	release_cell(b, j);
 }
 
@@ -567,7 +302,7 @@ void board_look(struct board *b, unsigned slot)
 		look(b, b->driver[slot]);
 	else if (!collects_look(&b->collects, slot))
 		pool_look(b->pool, slot);
-	serve_waiting(b);
+	board_serve_waiting(b);
 }
 
 /* The kernel adds what a task uses to its group when it is switched out, asks or is met by a
@@ -745,7 +480,7 @@ uint64_t board_tick(struct board *b)
 			next = clock_earlier(next, tick_job(b, &b->jobs[i], now));
 	}
 	next = clock_earlier(next, collects_tick(&b->collects, now));
-	serve_waiting(b);
+	board_serve_waiting(b);
 	count_jobs(b, &waiting, &running);
 	return clock_earlier(next, pool_tick(b->pool, waiting, running));
 }

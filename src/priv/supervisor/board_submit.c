@@ -1,0 +1,131 @@
+/* A run that is asked for: refused, or given a place. And the build that it makes or takes. */
+#include "priv/supervisor/board_internal.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/own.h"
+#include "priv/supervisor/submit.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void send_refusal(struct board *b, const struct msg_refused *m)
+{
+	/* A client that does not read while it asks has broken the order of things: it is
+	 * dropped, rather than left to wait for an answer that could not be sent. */
+	if (b->client_fd >= 0 && channel_send(b->client_fd, MSG_REFUSED, m, NULL) < 0)
+		b->client_broken = true;
+}
+
+static void send_refused(struct board *b, uint64_t run, bool retry, const struct fault *f)
+{
+	send_refusal(b, &(struct msg_refused){ .run = run, .retry = retry, .fault = *f });
+}
+
+static void send_missing(struct board *b, uint64_t run, const struct fault *f)
+{
+	send_refusal(b, &(struct msg_refused){ .run = run, .missing = 1, .fault = *f });
+}
+
+static struct job *free_slot(struct board *b)
+{
+	for (unsigned i = 0; i < b->slots; i++) {
+		if (b->jobs[i].state == JOB_NONE)
+			return &b->jobs[i];
+	}
+	return NULL;
+}
+
+/* What it needs that this supervisor lacks, as the refusal of a run. 0: nothing. */
+static int look_at_language(const struct board *b, const struct msg_submit *s, struct fault *f)
+{
+	return s->language == 0 ? 0 : factories_look(b->pool->factories, s->language, f);
+}
+
+/* As submit_violation(). A client that keeps the order of things never asks for a build that there
+ * is not: only its own CANCEL takes one away. */
+static const char *language_violation(const struct board *b, const struct msg_submit *s)
+{
+	const struct languages *all = b->pool->factories ? b->pool->factories->languages : NULL;
+	const struct build *build;
+	bool compiled;
+
+	if (s->language >= (all ? all->count : 1))
+		return "there is no such language";
+	compiled = all && all->of[s->language].offer.compiled;
+	if (compiled != (s->part != RUN_WHOLE) || (s->part == RUN_BUILT) != (s->build != 0))
+		return "a part of a run that the language has not";
+	build = s->build ? builds_find(&b->pool->builds, s->build) : NULL;
+	if (s->build && (!build || build->language != s->language))
+		return "there is no such build";
+	return NULL;
+}
+
+/* The build that it makes or takes: false when there is no room for one. */
+static bool take_build(struct board *b, struct job *j)
+{
+	struct builds *bs = &b->pool->builds;
+
+	if (j->submit.part == RUN_COMPILER)
+		j->build = builds_reserve(bs, j->submit.run, j->submit.language);
+	else if (j->submit.part == RUN_BUILT)
+		j->build = builds_find(bs, j->submit.build);
+	if (j->build)
+		j->build->ready = false;
+	return j->submit.part == RUN_WHOLE || j->build;
+}
+
+int board_submit(struct board *b, struct msg *m, const char **ret_rule)
+{
+	const struct msg_submit *s = &m->as.SUBMIT;
+	const char *rule = submit_violation(m);
+	struct fault f = { 0 };
+	struct job *j;
+
+	if (!rule && board_find(b, s->run))
+		rule = "the run's id is in use";
+	if (!rule)
+		rule = language_violation(b, s);
+	if (rule) {
+		*ret_rule = rule;
+		msg_done(m);
+		return -EPROTO;
+	}
+	j = free_slot(b);
+	if (!j)
+		(void)fault_say(&f, -EAGAIN, "all %u places are taken", b->slots);
+	if (!j || submit_check_limits(s, b->settings, &f) < 0) {
+		send_refused(b, s->run, f.code == -EAGAIN, &f);
+		msg_done(m);
+		return 0;
+	}
+	if (look_at_language(b, s, &f) < 0) {
+		send_missing(b, s->run, &f);
+		msg_done(m);
+		return 0;
+	}
+
+	*j = (struct job){ .state = JOB_WAITING, .submit = *s, .submitted_ns = clock_ns() };
+	if (!take_build(b, j)) {
+		(void)fault_say(&f, -EAGAIN, "all %u places for builds are taken", b->slots);
+		send_refused(b, s->run, true, &f);
+		msg_done(m);
+		j->state = JOB_NONE;
+		return 0;
+	}
+	memcpy(j->fds, m->fds, sizeof(j->fds));
+	j->order = s->language > 0 ? ++b->last_order : 0;
+	j->deadline_ns = j->submitted_ns + BOARD_BUILD_TIMEOUT_NS;
+	board_serve_waiting(b);
+	return 0;
+}
+
+void board_leave_build(struct board *b, struct job *j, bool success)
+{
+	struct build *build = take_ptr(j->build);
+
+	if (build && j->submit.part == RUN_COMPILER && success && !j->orphan)
+		build->ready = true;
+	else
+		builds_release(&b->pool->builds, build);
+}
