@@ -22,6 +22,7 @@ struct archive_stream {
 	const struct stored_file *file; /* whose bytes are being written; NULL: none */
 	uint64_t at;
 	bool closed;
+	bool left;  /* nobody reads any more */
 	char *made; /* what was made and not read yet: from `given` to `len` of `room` bytes */
 	size_t given, len, room;
 	char piece[PIECE];
@@ -31,6 +32,10 @@ static la_ssize_t on_write(struct archive *tar, void *ctx, const void *bytes, si
 {
 	struct archive_stream *a = ctx;
 
+	if (a->left) {
+		archive_set_error(tar, EPIPE, "nobody reads");
+		return -1;
+	}
 	if (a->given == a->len)
 		a->given = a->len = 0;
 	if (len > a->room - a->len) {
@@ -133,6 +138,8 @@ void archive_stream_destroy(struct archive_stream *a)
 {
 	if (!a)
 		return;
+	/* Which would first finish the archive: with zeros for what is missing of a file. */
+	a->left = true;
 	if (a->tar)
 		(void)archive_write_free(a->tar);
 	free(a->made);
