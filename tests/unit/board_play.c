@@ -166,7 +166,9 @@ void play_submit(void)
 	memset(&m, 0, sizeof(m));
 	m.type = MSG_SUBMIT;
 	m.nfds = 5;
-	m.as.SUBMIT = (struct msg_submit){ .run = PLAY_RUN, .limits = play.asked, .code_bytes = 4 };
+	m.as.SUBMIT = (struct msg_submit){
+		.run = PLAY_RUN, .limits = play.asked, .collect = play.collect, .code_bytes = 4
+	};
 	m.fds[0] = code;
 	m.fds[1] = in[0];
 	m.fds[2] = out[1];

@@ -167,6 +167,8 @@ void board_cancel(struct board *b, uint64_t run)
 	/* Not there: it has been answered while the message was on its way. */
 	if (j && (j->state == JOB_WAITING || j->state == JOB_RUNNING))
 		step(b, j, EV_CANCEL);
+	if (j && j->state == JOB_KILLING) /* nobody will ask for its files */
+		j->submit.collect = COLLECT_NEVER;
 	if (!j)
 		builds_release(&b->pool->builds, builds_find(&b->pool->builds, run));
 	collects_cancel(&b->collects, run);
