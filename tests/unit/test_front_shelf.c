@@ -229,6 +229,20 @@ static void what_has_time_left_is_not_taken_back(void **state)
 	shelf_leave(shelf, run);
 }
 
+/* ...or the index would grow with runs that its limit is not asked about. */
+static void a_run_of_which_nothing_is_kept_is_none(void **state)
+{
+	char path[] = "a";
+	struct artifact a = { .path = path, .path_len = 1, .size = 1 };
+	struct artifacts_list l = { .files = &a, .count = 1 };
+	bool gone;
+
+	(void)state;
+	assert_int_equal(shelf_put(shelf, id_of(1), &l), 0);
+	assert_null(shelf_visit(shelf, id_of(1), &gone));
+	assert_false(gone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +256,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_slow_reader_keeps_no_room_from_others_beyond_its_time, begin, end),
 		cmocka_unit_test_setup_teardown(what_has_time_left_is_not_taken_back, begin, end),
+		cmocka_unit_test_setup_teardown(a_run_of_which_nothing_is_kept_is_none, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,11 +235,23 @@ static struct kept_run *make_entry(
 	return e;
 }
 
+static bool is_any_kept(const struct artifacts_list *l)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		if (l->files[i].kept)
+			return true;
+	}
+	return false;
+}
+
 int shelf_put(struct shelf *s, const char *id, struct artifacts_list *l)
 {
-	struct kept_run *e = make_entry(s, id, l);
+	struct kept_run *e;
 	size_t n = 0;
 
+	if (!is_any_kept(l))
+		return 0;
+	e = make_entry(s, id, l);
 	if (!e)
 		return -ENOMEM;
 	if (!tsearch(e, &s->by_id, compare_ids)) {

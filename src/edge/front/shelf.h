@@ -45,8 +45,8 @@ void shelf_destroy(struct shelf *s);
 /* The keeper (api/artifacts.h) that puts files there. */
 const struct artifacts_keeper *shelf_keeper(const struct shelf *s) __attribute__((nonnull));
 
-/* Have what is kept of `l` under the run's `id`. 0, or -ENOMEM, also when the index is full: then
- * nothing is, and the list owns its places as before. */
+/* Have what is kept of `l` under the run's `id`; nothing: then there is no such run either. 0, or
+ * -ENOMEM, also when the index is full: then nothing is, and the list owns its places as before. */
 int shelf_put(struct shelf *s, const char *id, struct artifacts_list *l) __attribute__((nonnull));
 
 /* The run of that id, held until shelf_leave(); NULL: it is not there. *ret_gone: it was. After its
