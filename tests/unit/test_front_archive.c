@@ -7,6 +7,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <event2/event.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -107,6 +108,23 @@ static void who_leaves_in_the_middle_of_a_file_costs_no_more_than_who_reads(void
 	shelf_leave(shelf, run);
 }
 
+/* Thousands of them may be slow at once. */
+static void a_reader_who_waits_costs_a_few_kilobytes(void **state)
+{
+	const struct stored *run = keep(LARGE);
+	size_t before = mallinfo2().uordblks;
+	struct archive_stream *a = archive_stream_create(shelf, run);
+	static char bytes[65536];
+
+	(void)state;
+	assert_non_null(a);
+	for (unsigned i = 0; i < 10; i++)
+		assert_true(archive_stream_read(a, bytes, sizeof(bytes)) > 0);
+	assert_true(mallinfo2().uordblks - before < 16384);
+	archive_stream_destroy(a);
+	shelf_leave(shelf, run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +132,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			who_leaves_in_the_middle_of_a_file_costs_no_more_than_who_reads, begin,
 			end),
+		cmocka_unit_test_setup_teardown(
+			a_reader_who_waits_costs_a_few_kilobytes, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
