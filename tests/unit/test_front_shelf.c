@@ -243,6 +243,32 @@ static void a_run_of_which_nothing_is_kept_is_none(void **state)
 	assert_false(gone);
 }
 
+static void what_an_index_that_is_full_does_not_take_is_still_its_lists(void **state)
+{
+	const struct artifacts_keeper *k;
+	static char path[4096];
+	struct artifact a = { .path = path, .path_len = sizeof(path) - 1, .kept = true };
+	struct artifacts_list l = { .files = &a, .count = 1 };
+	unsigned n = 0;
+	bool gone;
+	int r;
+
+	(void)state;
+	shelf_destroy(shelf);
+	shelf = shelf_create(base, dup(file_fd), 1 << 15, KEEP_US);
+	k = shelf_keeper(shelf);
+	memset(path, 'a', sizeof(path) - 1);
+	do {
+		assert_int_equal(k->begin(k->ctx, 0, &a.place), 0);
+		r = shelf_put(shelf, id_of(n++), &l);
+	} while (r == 0);
+	assert_int_equal(r, -ENOMEM);
+	assert_in_range(n, SHELF_INDEX_MAX / 2 / sizeof(path), SHELF_INDEX_MAX / sizeof(path) + 1);
+	assert_null(shelf_visit(shelf, id_of(n - 1), &gone));
+	assert_non_null(a.place);
+	k->drop(k->ctx, a.place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +283,8 @@ int main(void)
 			a_slow_reader_keeps_no_room_from_others_beyond_its_time, begin, end),
 		cmocka_unit_test_setup_teardown(what_has_time_left_is_not_taken_back, begin, end),
 		cmocka_unit_test_setup_teardown(a_run_of_which_nothing_is_kept_is_none, begin, end),
+		cmocka_unit_test_setup_teardown(
+			what_an_index_that_is_full_does_not_take_is_still_its_lists, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
