@@ -154,7 +154,7 @@ static int on_skip(void *ctx, const char *path, size_t len, uint64_t size, enum 
 {
 	struct artifacts_list *l = ctx;
 
-	l->skipped_bytes += len;
+	l->skipped_bytes += len + FILES_SKIP_FRAME;
 	if (l->skipped_bytes > FILES_SKIPPED_MAX)
 		return -EPROTO;
 	return leave_out(l, copy_path(path, len), len, size, why);

@@ -27,8 +27,9 @@
 	4095u /* bytes of a path, seen from /workspace: Linux's PATH_MAX with its NUL */
 #define FILES_DEPTH_MAX   100u   /* directories in each other: a descriptor each */
 #define FILES_CHUNK       65536u /* most bytes of one BYTES: what a pipe holds */
-/* Of all paths of SKIPs, each with 32 bytes for what a reply has beside it. */
+/* Of all paths of SKIPs, each with what a reply has beside it. */
 #define FILES_SKIPPED_MAX (UINT64_C(1) << 20)
+#define FILES_SKIP_FRAME  32u
 /* How long contents are read. What comes after is still named. A run's files are in memory: a
  * gigabyte takes about a second. */
 #define FILES_TIME_US     UINT64_C(10000000)

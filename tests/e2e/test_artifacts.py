@@ -161,6 +161,16 @@ def test_files_that_came_with_the_run_come_back_only_if_they_changed(servers, wa
 
 
 @WAYS
+def test_files_that_came_with_the_run_and_cannot_be_compared_are_named(servers, way):
+    deep = "/".join(["d"] * 102)
+    r = run(servers(way), "pass", files=[{"path": "closed", "content": "x", "mode": "000"},
+                                         {"path": "write_only", "content": "x", "mode": "222"},
+                                         {"path": deep, "content": "x"}, {"path": "plain", "content": "x"}])
+    assert r["files"] == [] and skipped(r) == {
+        b"closed": "unreadable", b"write_only": "unreadable", deep[:-2].encode(): "too_deep"}, r
+
+
+@WAYS
 def test_a_program_that_is_a_file_of_its_own_is_known_like_the_others(servers, way):
     answer = servers(way).post({**ROOMY, "artifacts": "inline", "entry_point": "app/run.py",
                                 "files": [{"path": "app/run.py",

@@ -120,9 +120,10 @@ def test_a_thousand_files_in_as_many_directories_arrive(server):
 
 
 def test_a_path_as_long_as_one_may_be_arrives(server):
-    path = "/".join(["n" * 255] * 4)
-    r = reply(server, code=f"print(open('{path}').read())", files=[{"path": path + "", "content": "far"}])
-    assert len(path) == 1023 and r["stdout"] == "far\n"
+    path = "/".join(["n" * 255] * 3 + ["n" * 254, "n"])
+    r = reply(server, code=f"print(open('{path}').read())", files=[{"path": path, "content": "far"}])
+    assert len(path) == 1024 and r["stdout"] == "far\n"
+    assert server.post({"code": "1", "files": [{"path": path + "n", "content": "too far"}]}).status == 422
 
 
 def test_nothing_of_a_runs_inputs_is_found_in_the_next_one(server):

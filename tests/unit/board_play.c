@@ -43,9 +43,11 @@ int play_begin(void **state)
 	play.settings.cage_runs = 1;
 	play.settings.cell_max_age_us = play.settings.zygote_max_age_us = UINT64_C(600) * 1000000;
 	play.asked = play.settings.def;
+	play.run = PLAY_RUN;
 	cgroup_clear(&inits);
 	cgroup_clear(&zygotes);
 	cgroup_clear(&collectors);
+	collectors.fd[0] = memfd_create("collectors", MFD_CLOEXEC);
 	play.factory = (struct cell_factory){ .tree = &play.tree,
 		.inits = &inits,
 		.zygotes = &zygotes,
@@ -89,6 +91,7 @@ int play_end(void **state)
 	drop_fd(&play.board.client_fd);
 	drop_fd(&play.client_fd);
 	drop_fd(&epoll_fd);
+	drop_fd(&collectors.fd[0]);
 	no_kernel_reset();
 	return 0;
 }
@@ -151,12 +154,12 @@ struct no_process *play_park(void)
 	return p;
 }
 
-void play_submit(void)
+int play_try_to_submit(const char **ret_rule)
 {
 	static struct msg m;
 	int in[2], out[2], err[2], code = memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int report = memfd_create("report", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	const char *rule = NULL;
+	int r;
 
 	assert_int_equal(pipe2(in, O_CLOEXEC) + pipe2(out, O_CLOEXEC) + pipe2(err, O_CLOEXEC), 0);
 	assert_int_equal(ftruncate(code, 4), 0);
@@ -166,17 +169,27 @@ void play_submit(void)
 	memset(&m, 0, sizeof(m));
 	m.type = MSG_SUBMIT;
 	m.nfds = 5;
-	m.as.SUBMIT = (struct msg_submit){ .run = PLAY_RUN, .limits = play.asked, .code_bytes = 4 };
+	m.as.SUBMIT = (struct msg_submit){
+		.run = play.run, .limits = play.asked, .collect = play.collect, .code_bytes = 4
+	};
 	m.fds[0] = code;
 	m.fds[1] = in[0];
 	m.fds[2] = out[1];
 	m.fds[3] = err[1];
 	m.fds[4] = report;
-	if (board_submit(&play.board, &m, &rule) < 0)
-		fail_msg("%s", rule);
+	r = board_submit(&play.board, &m, ret_rule);
 	(void)close(in[1]);
 	(void)close(out[0]);
 	(void)close(err[0]);
+	return r;
+}
+
+void play_submit(void)
+{
+	const char *rule = NULL;
+
+	if (play_try_to_submit(&rule) < 0)
+		fail_msg("%s", rule);
 }
 
 struct no_process *play_release(void)

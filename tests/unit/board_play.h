@@ -21,6 +21,8 @@ extern struct play {
 	struct pool pool;
 	struct board board;
 	struct run_limits asked; /* of the next run */
+	uint32_t collect;        /* enum collect_when, of it as well */
+	uint64_t run;            /* its number */
 	int client_fd;
 } play;
 
@@ -42,8 +44,10 @@ void play_pass_the_deadline(void);
 /* A cell is made: its main, parked, which has read what it was sent. */
 struct no_process *play_park(void);
 
-/* The client submits PLAY_RUN with play.asked. */
+/* The client submits a run with what is asked for above: play.run is PLAY_RUN at first. The second
+ * one returns what board_submit() does. */
 void play_submit(void);
+int play_try_to_submit(const char **ret_rule) __attribute__((nonnull));
 
 /* Both: a run that has been released to the main that is returned, and not read by it. */
 struct no_process *play_release(void);

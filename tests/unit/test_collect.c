@@ -9,9 +9,11 @@
 #include "kernel/sys.h"
 #include "tests/lib/flaky.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,6 +260,38 @@ static void what_is_opened_is_what_was_looked_at(void **state)
 	}
 }
 
+/* ---- More names than can be put in order ---- */
+
+#define MANY 100000
+
+static unsigned names_left;
+
+/* MANY names of 200 bytes, at the top alone. */
+static ssize_t many_names(int fd, void *bytes, size_t room)
+{
+	const size_t step = (offsetof(struct dirent64, d_name) + 201 + 7) / 8 * 8;
+	size_t at = 0;
+
+	(void)fd;
+	for (; names_left > 0 && at + step <= room; at += step) {
+		struct dirent64 *d = (void *)((char *)bytes + at);
+
+		memset(d, 0, step);
+		d->d_reclen = (unsigned short)step;
+		(void)snprintf(d->d_name, 201, "%0200u", names_left--);
+	}
+	return (ssize_t)at;
+}
+
+static void a_top_with_more_names_than_can_be_put_in_order_has_them_counted(void **state)
+{
+	(void)state;
+	names_left = MANY;
+	sys.getdents64 = many_names;
+	assert_int_equal(collect(&roomy), 0);
+	assert_string_equal(told, "+100000");
+}
+
 /* ---- Whichever call fails ---- */
 
 static bool is_named(const char *path)
@@ -303,6 +337,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_file_that_changes_while_it_is_read_is_said_to_have_changed, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_opened_is_what_was_looked_at, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_top_with_more_names_than_can_be_put_in_order_has_them_counted, begin,
+			end),
 		cmocka_unit_test_setup_teardown(
 			whichever_call_fails_each_file_is_named_or_the_end_is_missing, begin, end),
 	};

@@ -629,6 +629,84 @@ static void a_slow_supervisor_gets_every_submit_once_it_reads(void **state)
 	finish(&w);
 }
 
+/* ---- files that come back ---- */
+
+static int ask_for_files(const struct world *w)
+{
+	return ask(w, "POST /execute", "Content-Type: application/json\r\n",
+		"{\"code\": \"x\", \"artifacts\": \"list\"}");
+}
+
+static void end_with_files(const struct world *w, uint64_t run)
+{
+	tell(w, MSG_RESULT,
+		&(struct msg_result){ .run = run, .cause = CAUSE_EXIT, .pids_peak = 1, .kept = 1 });
+}
+
+static void files_that_do_not_come_cost_a_warning_and_not_the_verdict(void **state)
+{
+	struct reply r;
+	struct world w;
+	struct msg m;
+	int client;
+
+	(void)state;
+	start_ready(&w, 1, 1);
+	client = ask_for_files(&w);
+	expect(&w, MSG_SUBMIT, &m);
+	msg_done(&m);
+	end_with_files(&w, m.as.SUBMIT.run);
+	expect(&w, MSG_COLLECT, &m);
+	msg_done(&m); /* no collector, or one that is dead */
+	hear(client, &r);
+	assert_int_equal(r.status, 200);
+	assert_string_equal(text_of(&r, "status"), "success");
+	assert_int_equal(json_array_size(json_object_get(r.body, "files")), 0);
+	assert_int_equal(json_array_size(json_object_get(r.body, "warnings")), 1);
+	json_decref(r.body);
+	expect_load(&w, 0, 0);
+	finish(&w);
+}
+
+/* Who leaves while files arrive frees its slot at once: there may be two runs' messages for it. */
+static void no_cancel_is_lost_on_a_slow_supervisor(void **state)
+{
+	enum {
+		RUNS = 30
+	};
+	int clients[RUNS], cancelled = 0;
+	struct world w;
+	struct msg m;
+
+	(void)state;
+	start_ready(&w, RUNS, 0);
+	for (int i = 0; i < RUNS; i++) {
+		clients[i] = ask_for_files(&w);
+		expect(&w, MSG_SUBMIT, &m);
+		msg_done(&m);
+	}
+	/* From here on it reads nothing. */
+	for (uint64_t i = 1; i <= RUNS; i++)
+		end_with_files(&w, i);
+	for (int i = 0; i < RUNS; i++)
+		(void)close(clients[i]);
+	expect_load(&w, 0, 0);
+	for (int i = 0; i < RUNS; i++)
+		clients[i] = ask_for_files(&w);
+	expect_load(&w, RUNS, 0);
+	for (int i = 0; i < RUNS; i++)
+		(void)close(clients[i]);
+	for (int i = 0; i < 10; i++) /* by when the front has seen that */
+		expect_load(&w, RUNS, 0);
+	while (cancelled < 2 * RUNS) {
+		assert_int_equal(
+			channel_recv(w.supervisor, ROLE_CLIENT, ROLE_SUPERVISOR, &m, NULL), 1);
+		msg_done(&m);
+		cancelled += m.type == MSG_CANCEL;
+	}
+	finish(&w);
+}
+
 static void drain_ends_what_runs_and_sends_away_what_waits(void **state)
 {
 	struct msg_drain drain = { .grace_us = DEADLINE_S * 1000000 };
@@ -853,6 +931,8 @@ int main(void)
 		TEST(a_flood_is_counted_to_the_byte_in_flat_memory),
 		TEST(a_full_pipe_at_the_end_is_read_to_its_end),
 		TEST(a_slow_supervisor_gets_every_submit_once_it_reads),
+		TEST(files_that_do_not_come_cost_a_warning_and_not_the_verdict),
+		TEST(no_cancel_is_lost_on_a_slow_supervisor),
 		TEST(drain_ends_what_runs_and_sends_away_what_waits),
 		TEST(an_idle_front_drains_at_once),
 		TEST(after_the_grace_what_runs_is_cancelled_and_answered),

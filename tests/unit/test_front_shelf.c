@@ -168,26 +168,105 @@ static void an_empty_store_takes_no_disk(void **state)
 	assert_int_equal(on_disk(), 0);
 }
 
-static void whoever_reads_keeps_it_until_he_has_it(void **state)
+/* A run of `size` bytes, read by somebody, whose time is over. */
+static const struct stored *outstay(size_t size)
 {
 	const struct stored *run, *other;
-	char byte = 0;
 	bool gone;
 
-	(void)state;
 	shelf_destroy(shelf);
 	shelf = shelf_create(base, dup(file_fd), CAPACITY, 50000);
-	assert_int_equal(keep(id_of(1), 900, 'x'), 0);
+	assert_int_equal(keep(id_of(1), size, 'x'), 0);
 	run = shelf_visit(shelf, id_of(1), &gone);
 	assert_non_null(run);
 	while ((other = shelf_visit(shelf, id_of(1), &gone)))
 		shelf_leave(shelf, other);
 	assert_true(gone);
-	assert_int_equal(keep(id_of(2), 200, 'y'), -ENOSPC);
-	assert_int_equal(shelf_read(shelf, run->files, 899, &byte, 1), 1);
+	return run;
+}
+
+static void whoever_reads_keeps_it_while_nobody_wants_its_room(void **state)
+{
+	const struct stored *run = outstay(700);
+	char byte = 0;
+
+	(void)state;
+	assert_int_equal(keep(id_of(2), 300, 'y'), 0);
+	assert_int_equal(keep(id_of(3), CAPACITY + 1, 'z'), -ENOSPC); /* it would have none */
+	assert_int_equal(shelf_read(shelf, run->files, 699, &byte, 1), 1);
 	assert_int_equal(byte, 'x');
 	shelf_leave(shelf, run);
-	assert_int_equal(keep(id_of(3), 1000, 'y'), 0);
+	assert_int_equal(keep(id_of(3), 700, 'z'), 0);
+	expect(id_of(2), 300, 'y');
+}
+
+static void a_slow_reader_keeps_no_room_from_others_beyond_its_time(void **state)
+{
+	const struct stored *run = outstay(900);
+	char byte = 0;
+
+	(void)state;
+	assert_int_equal(keep(id_of(2), 600, 'y'), 0);
+	assert_int_equal(shelf_read(shelf, run->files, 0, &byte, 1), -ESTALE);
+	expect(id_of(2), 600, 'y');
+	shelf_leave(shelf, run);
+	expect(id_of(2), 600, 'y');
+	assert_int_equal(keep(id_of(3), 400, 'z'), 0);
+}
+
+/* ...nor within it: that is what was promised. */
+static void what_has_time_left_is_not_taken_back(void **state)
+{
+	const struct stored *run;
+	char byte = 0;
+	bool gone;
+
+	(void)state;
+	assert_int_equal(keep(id_of(1), 900, 'x'), 0);
+	run = shelf_visit(shelf, id_of(1), &gone);
+	assert_int_equal(keep(id_of(2), 600, 'y'), -ENOSPC);
+	assert_int_equal(shelf_read(shelf, run->files, 0, &byte, 1), 1);
+	shelf_leave(shelf, run);
+}
+
+/* ...or the index would grow with runs that its limit is not asked about. */
+static void a_run_of_which_nothing_is_kept_is_none(void **state)
+{
+	char path[] = "a";
+	struct artifact a = { .path = path, .path_len = 1, .size = 1 };
+	struct artifacts_list l = { .files = &a, .count = 1 };
+	bool gone;
+
+	(void)state;
+	assert_int_equal(shelf_put(shelf, id_of(1), &l), 0);
+	assert_null(shelf_visit(shelf, id_of(1), &gone));
+	assert_false(gone);
+}
+
+static void what_an_index_that_is_full_does_not_take_is_still_its_lists(void **state)
+{
+	const struct artifacts_keeper *k;
+	static char path[4096];
+	struct artifact a = { .path = path, .path_len = sizeof(path) - 1, .kept = true };
+	struct artifacts_list l = { .files = &a, .count = 1 };
+	unsigned n = 0;
+	bool gone;
+	int r;
+
+	(void)state;
+	shelf_destroy(shelf);
+	shelf = shelf_create(base, dup(file_fd), 1 << 15, KEEP_US);
+	k = shelf_keeper(shelf);
+	memset(path, 'a', sizeof(path) - 1);
+	do {
+		assert_int_equal(k->begin(k->ctx, 0, &a.place), 0);
+		r = shelf_put(shelf, id_of(n++), &l);
+	} while (r == 0);
+	assert_int_equal(r, -ENOMEM);
+	assert_in_range(n, SHELF_INDEX_MAX / 2 / sizeof(path), SHELF_INDEX_MAX / sizeof(path) + 1);
+	assert_null(shelf_visit(shelf, id_of(n - 1), &gone));
+	assert_non_null(a.place);
+	k->drop(k->ctx, a.place);
 }
 
 int main(void)
@@ -198,7 +277,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			room_comes_round_and_nothing_is_overwritten, begin, end),
 		cmocka_unit_test_setup_teardown(an_empty_store_takes_no_disk, begin, end),
-		cmocka_unit_test_setup_teardown(whoever_reads_keeps_it_until_he_has_it, begin, end),
+		cmocka_unit_test_setup_teardown(
+			whoever_reads_keeps_it_while_nobody_wants_its_room, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_slow_reader_keeps_no_room_from_others_beyond_its_time, begin, end),
+		cmocka_unit_test_setup_teardown(what_has_time_left_is_not_taken_back, begin, end),
+		cmocka_unit_test_setup_teardown(a_run_of_which_nothing_is_kept_is_none, begin, end),
+		cmocka_unit_test_setup_teardown(
+			what_an_index_that_is_full_does_not_take_is_still_its_lists, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-/* What a reply has beside the path of an entry of skipped[]. */
-#define SKIP_FRAME 32
-
 void out_init(struct out *o, int fd)
 {
 	o->fd = fd;
@@ -84,11 +81,11 @@ void out_skip(struct out *o, const char *path, size_t len, uint64_t size, enum f
 		.size = size,
 	};
 
-	if (o->skipped + len + SKIP_FRAME > FILES_SKIPPED_MAX) {
+	if (o->skipped + len + FILES_SKIP_FRAME > FILES_SKIPPED_MAX) {
 		o->more++;
 		return;
 	}
-	o->skipped += len + SKIP_FRAME;
+	o->skipped += len + FILES_SKIP_FRAME;
 	put_record(o, &r, path, len);
 }
 

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,12 +32,20 @@ int run_out_open(struct run_out *o, const char *dir)
 	return 0;
 }
 
+/* Nothing has become of the file: what was there stays. */
+static void abandon(struct run_out *o)
+{
+	if (o->file_fd >= 0)
+		(void)unlinkat(o->parent_fd, o->unfinished, 0);
+	drop_fd(&o->file_fd);
+	drop_fd(&o->parent_fd);
+}
+
 static void complain(struct run_out *o, int e)
 {
 	error(0, e, "--out: %s", LQ(o->path));
 	o->failed = true;
-	drop_fd(&o->file_fd);
-	drop_fd(&o->parent_fd);
+	abandon(o);
 }
 
 /* The directory that the file lies in, made if it is missing; o->name is what is left. */
@@ -66,20 +76,27 @@ static int open_parent(struct run_out *o)
 	return 0;
 }
 
-/* What is there under the name is replaced, not written into: it may have other names. */
+/* A name that no program could have chosen for one of its files. */
+static int open_unfinished(struct run_out *o)
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	(void)snprintf(o->unfinished, sizeof(o->unfinished), ".glovebox-%016" PRIx64, number);
+	o->file_fd = openat(o->parent_fd, o->unfinished,
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	return o->file_fd < 0 ? -errno : 0;
+}
+
 static void begin(struct run_out *o, const struct gbx_artifact *a)
 {
 	int r;
 
 	(void)snprintf(o->path, sizeof(o->path), "%s", a->path);
 	r = open_parent(o);
-	if (r == 0 && unlinkat(o->parent_fd, o->name, 0) < 0 && errno != ENOENT)
-		r = -errno;
-	if (r == 0) {
-		o->file_fd = openat(o->parent_fd, o->name,
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-		r = o->file_fd < 0 ? -errno : 0;
-	}
+	if (r == 0)
+		r = open_unfinished(o);
 	if (r < 0)
 		complain(o, -r);
 }
@@ -92,12 +109,26 @@ static void leave_out(struct run_out *o, const struct gbx_artifact *a)
 	error(0, 0, "--out: %s is left out: %s", LQ(o->path), a->reason);
 }
 
+/* What is there under the name is replaced, not written into: it may have other names. And only by
+ * what is whole: some file systems tell of a full disk as late as in close(). */
+static int finish(struct run_out *o)
+{
+	int r = close(take_fd(&o->file_fd)) < 0 ? -errno : 0;
+
+	if (r == 0 && renameat(o->parent_fd, o->unfinished, o->parent_fd, o->name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(o->parent_fd, o->unfinished, 0);
+	return r;
+}
+
 static void end(struct run_out *o, const struct gbx_artifact *a)
 {
-	if (o->file_fd >= 0 && a->reason)
-		(void)unlinkat(o->parent_fd, o->name, 0);
-	drop_fd(&o->file_fd);
-	drop_fd(&o->parent_fd);
+	int r = o->file_fd >= 0 && !a->reason ? finish(o) : 0;
+
+	if (r < 0)
+		complain(o, -r);
+	abandon(o);
 	if (a->reason)
 		leave_out(o, a);
 }
@@ -114,10 +145,8 @@ void run_out_take(
 	case GBX_ARTIFACT_BYTES:
 		if (o->file_fd >= 0)
 			r = io_write_all(o->file_fd, bytes, len);
-		if (r < 0) {
-			(void)unlinkat(o->parent_fd, o->name, 0);
+		if (r < 0)
 			complain(o, -r);
-		}
 		break;
 	case GBX_ARTIFACT_END:
 		end(o, a);
@@ -143,7 +172,6 @@ int run_out_end(struct run_out *o, const struct gbx_result *result)
 
 void run_out_close(struct run_out *o)
 {
+	abandon(o);
 	drop_fd(&o->dir_fd);
-	drop_fd(&o->parent_fd);
-	drop_fd(&o->file_fd);
 }

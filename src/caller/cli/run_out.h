@@ -5,7 +5,7 @@
  *   threads    none
  *   blocks     as writing does
  *   trusts     no name: nothing is followed on the way down, and what is in the way is replaced
- *              only if it is no directory
+ *              only if it is no directory, and only by a file that is whole
  */
 #pragma once
 
@@ -16,7 +16,8 @@
 struct run_out {
 	int dir_fd;
 	int parent_fd, file_fd; /* of the file that is being written */
-	const char *name;       /* ...in parent_fd */
+	const char *name;       /* ...in parent_fd, once it is whole */
+	char unfinished[32];    /* ...until then */
 	bool quiet;             /* the answer as JSON names what was left out */
 	bool failed;            /* something could not be written, and that was said */
 	unsigned left_out;

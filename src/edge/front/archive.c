@@ -2,7 +2,7 @@
  * that they are (hdrcharset=BINARY): this process has no locale that could say more of them. */
 #include "edge/front/archive.h"
 
-#include "base/check.h"
+#include "base/own.h"
 #include "edge/front/shelf.h"
 
 #include <archive.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE 65536 /* of a file, read at a time */
+#define PIECE 16384 /* of a file, read at a time */
 #define MODE  0644  /* a program's own modes are nobody else's */
 
 struct archive_stream {
@@ -22,17 +22,19 @@ struct archive_stream {
 	const struct stored_file *file; /* whose bytes are being written; NULL: none */
 	uint64_t at;
 	bool closed;
+	bool left;  /* nobody reads any more */
 	char *made; /* what was made and not read yet: from `given` to `len` of `room` bytes */
 	size_t given, len, room;
-	char piece[PIECE];
 };
 
 static la_ssize_t on_write(struct archive *tar, void *ctx, const void *bytes, size_t len)
 {
 	struct archive_stream *a = ctx;
 
-	if (a->given == a->len)
-		a->given = a->len = 0;
+	if (a->left) {
+		archive_set_error(tar, EPIPE, "nobody reads");
+		return -1;
+	}
 	if (len > a->room - a->len) {
 		size_t want = a->len + len + PIECE;
 		char *more = realloc(a->made, want);
@@ -71,11 +73,12 @@ static int begin_file(struct archive_stream *a)
 
 static int go_on_with_file(struct archive_stream *a)
 {
-	ssize_t n = shelf_read(a->shelf, a->file, a->at, a->piece, sizeof(a->piece));
+	static char piece[PIECE]; /* one at a time */
+	ssize_t n = shelf_read(a->shelf, a->file, a->at, piece, sizeof(piece));
 
 	if (n <= 0)
 		return n < 0 ? (int)n : -EIO;
-	if (archive_write_data(a->tar, a->piece, (size_t)n) != n)
+	if (archive_write_data(a->tar, piece, (size_t)n) != n)
 		return -EIO;
 	a->at += (uint64_t)n;
 	return 0;
@@ -106,6 +109,11 @@ ssize_t archive_stream_read(struct archive_stream *a, void *bytes, size_t room)
 	if (n > 0)
 		memcpy(bytes, a->made + a->given, n);
 	a->given += n;
+	/* Readers may be slow, and many: they wait with nothing held for them. */
+	if (a->given == a->len) {
+		free(take_ptr(a->made));
+		a->given = a->len = a->room = 0;
+	}
 	return (ssize_t)n;
 }
 
@@ -133,6 +141,8 @@ void archive_stream_destroy(struct archive_stream *a)
 {
 	if (!a)
 		return;
+	/* Which would first finish the archive: with zeros for what is missing of a file. */
+	a->left = true;
 	if (a->tar)
 		(void)archive_write_free(a->tar);
 	free(a->made);

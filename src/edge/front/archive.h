@@ -1,7 +1,7 @@
 /* A tar of a run's files, made as it is read.
  *
  *   runs in    the front
- *   owns       what libarchive needs; a piece of the tar
+ *   owns       what libarchive needs, some 2 KiB; a piece of the tar until it is read
  *   threads    none
  *   blocks     as reading the shelf does
  */

@@ -335,8 +335,10 @@ static int fill(struct front *fr, const struct front_plan *plan, struct fault *f
 	const struct link_calls calls = { .got = on_message, .lost = on_lost, .ctx = fr };
 	cleanup_fd int listen_fd = plan->listen_fd, store_fd = plan->store_fd;
 
-	/* Room for one SUBMIT, one COLLECT and one CANCEL of each run: more cannot wait at a time. */
-	fr->link = link_create(fr->base, plan->channel_fd, 3 * s->max_runs, &calls);
+	/* Room for a COLLECT and a CANCEL of each run, and a SUBMIT and a CANCEL of the one that has
+	 * its slot then, as a client that leaves while files arrive frees it at once: more cannot wait
+	 * at a time. */
+	fr->link = link_create(fr->base, plan->channel_fd, 4 * s->max_runs, &calls);
 	if (!fr->link)
 		return fault_set(f, -ENOMEM, "channel to the supervisor");
 	if (open_shelf(fr, &store_fd) < 0)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-/* Ids are not secrets, but an id that can be guessed is one that can be confused. */
+/* Who knows the id may fetch the run's files: it cannot be guessed, and stands in the log. */
 static int draw_id(char id[RUN_ID_ROOM])
 {
 	static const char digits[] = "0123456789abcdef";

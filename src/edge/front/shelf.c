@@ -16,7 +16,8 @@
 struct piece {
 	TAILQ_ENTRY(piece) link;
 	uint64_t at, room;
-	bool free; /* but one before it is not */
+	bool free;           /* but one before it is not */
+	struct kept_run *of; /* NULL: of none yet */
 };
 
 struct kept_run {
@@ -64,15 +65,54 @@ static bool find_room(const struct shelf *s, uint64_t room, uint64_t *ret_at)
 	return room <= first->at;
 }
 
+static void give_place(void *ctx, void *place)
+{
+	struct shelf *s = ctx;
+	struct piece *p = place, *first;
+
+	p->free = true;
+	while ((first = TAILQ_FIRST(&s->pieces)) && first->free) {
+		TAILQ_REMOVE(&s->pieces, first, link);
+		free(first);
+	}
+	/* Back to the disk: once nothing is kept. */
+	if (TAILQ_EMPTY(&s->pieces) && ftruncate(s->fd, 0) < 0)
+		log_warn("store", "why=\"%s\"", strerrordesc_np(errno));
+}
+
+static void give_places(struct shelf *s, struct kept_run *e)
+{
+	for (size_t i = 0; i < e->count; i++) {
+		if (e->files[i].place)
+			give_place(s, take_ptr(e->files[i].place));
+	}
+}
+
+/* Room is given back from the oldest on: were it left to whoever still reads that, beyond its time,
+ * one slow reader could keep all that has come after it. */
+static bool revoke_oldest(struct shelf *s)
+{
+	const struct piece *first = TAILQ_FIRST(&s->pieces);
+
+	if (!first || !first->of || !first->of->gone)
+		return false;
+	give_places(s, first->of);
+	return true;
+}
+
 static int take_place(void *ctx, uint64_t size, void **ret_place)
 {
 	struct shelf *s = ctx;
 	struct piece *p = calloc(1, sizeof(*p));
+	bool found;
 
 	if (!p)
 		return -ENOMEM;
 	p->room = size > 0 ? size : 1;
-	if (!find_room(s, p->room, &p->at)) {
+	do
+		found = find_room(s, p->room, &p->at);
+	while (!found && p->room <= s->capacity && revoke_oldest(s));
+	if (!found) {
 		free(p);
 		return -ENOSPC;
 	}
@@ -102,21 +142,6 @@ static int write_bytes(void *ctx, void *place, uint64_t at, const void *bytes, s
 	return 0;
 }
 
-static void give_place(void *ctx, void *place)
-{
-	struct shelf *s = ctx;
-	struct piece *p = place, *first;
-
-	p->free = true;
-	while ((first = TAILQ_FIRST(&s->pieces)) && first->free) {
-		TAILQ_REMOVE(&s->pieces, first, link);
-		free(first);
-	}
-	/* Back to the disk: once nothing is kept. */
-	if (TAILQ_EMPTY(&s->pieces) && ftruncate(s->fd, 0) < 0)
-		log_warn("store", "why=\"%s\"", strerrordesc_np(errno));
-}
-
 const struct artifacts_keeper *shelf_keeper(const struct shelf *s)
 {
 	return &s->keeper;
@@ -131,10 +156,9 @@ static int compare_ids(const void *a, const void *b)
 
 static void free_entry(struct shelf *s, struct kept_run *e)
 {
-	for (size_t i = 0; i < e->count; i++) {
-		give_place(s, e->files[i].place);
+	give_places(s, e);
+	for (size_t i = 0; i < e->count; i++)
 		free(e->files[i].path);
-	}
 	s->index_bytes -= e->index_bytes;
 	free(e);
 }
@@ -211,11 +235,23 @@ static struct kept_run *make_entry(
 	return e;
 }
 
+static bool is_any_kept(const struct artifacts_list *l)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		if (l->files[i].kept)
+			return true;
+	}
+	return false;
+}
+
 int shelf_put(struct shelf *s, const char *id, struct artifacts_list *l)
 {
-	struct kept_run *e = make_entry(s, id, l);
+	struct kept_run *e;
 	size_t n = 0;
 
+	if (!is_any_kept(l))
+		return 0;
+	e = make_entry(s, id, l);
 	if (!e)
 		return -ENOMEM;
 	if (!tsearch(e, &s->by_id, compare_ids)) {
@@ -225,8 +261,12 @@ int shelf_put(struct shelf *s, const char *id, struct artifacts_list *l)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < l->count; i++) {
-		if (l->files[i].kept)
-			e->files[n++].place = take_ptr(l->files[i].place);
+		struct piece *p = l->files[i].place;
+
+		if (!l->files[i].kept)
+			continue;
+		p->of = e;
+		e->files[n++].place = take_ptr(l->files[i].place);
 	}
 	s->index_bytes += e->index_bytes;
 	e->run = (struct stored){ e->id, clock_ns() + s->keep_ns, e->files, e->count };
@@ -276,6 +316,8 @@ ssize_t shelf_read(
 	uint64_t left = f->size - at;
 	ssize_t n;
 
+	if (!p)
+		return -ESTALE;
 	do
 		n = pread(s->fd, bytes, left < room ? (size_t)left : room, (off_t)(p->at + at));
 	while (n < 0 && errno == EINTR);

@@ -25,7 +25,7 @@ struct stored_file {
 	char *path;
 	size_t path_len;
 	uint64_t size;
-	void *place;
+	void *place; /* NULL: its room is others' */
 };
 
 /* What is there of one run. */
@@ -45,11 +45,12 @@ void shelf_destroy(struct shelf *s);
 /* The keeper (api/artifacts.h) that puts files there. */
 const struct artifacts_keeper *shelf_keeper(const struct shelf *s) __attribute__((nonnull));
 
-/* Have what is kept of `l` under the run's `id`. 0, or -ENOMEM, also when the index is full: then
- * nothing is, and the list owns its places as before. */
+/* Have what is kept of `l` under the run's `id`; nothing: then there is no such run either. 0, or
+ * -ENOMEM, also when the index is full: then nothing is, and the list owns its places as before. */
 int shelf_put(struct shelf *s, const char *id, struct artifacts_list *l) __attribute__((nonnull));
 
-/* The run of that id, held until shelf_leave(); NULL: it is not there. *ret_gone: it was. */
+/* The run of that id, held until shelf_leave(); NULL: it is not there. *ret_gone: it was. After its
+ * time its bytes stay until their room is wanted. */
 const struct stored *shelf_visit(struct shelf *s, const char *id, bool *ret_gone)
 	__attribute__((nonnull));
 void shelf_leave(struct shelf *s, const struct stored *run) __attribute__((nonnull));
@@ -58,6 +59,7 @@ void shelf_leave(struct shelf *s, const struct stored *run) __attribute__((nonnu
 const struct stored_file *stored_find(const struct stored *run, const char *path, size_t len)
 	__attribute__((nonnull));
 
-/* Up to `room` bytes of `f` from `at` on: how many, or a negative errno. */
+/* Up to `room` bytes of `f` from `at` on: how many, or a negative errno. -ESTALE: its time was over,
+ * and others have its room. */
 ssize_t shelf_read(const struct shelf *s, const struct stored_file *f, uint64_t at, void *bytes,
 	size_t room) __attribute__((nonnull));

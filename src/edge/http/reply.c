@@ -240,7 +240,8 @@ void http_reply(struct http_request *req, int status, const char *type, const vo
 
 /* ---- Answers that come piece by piece ---- */
 
-#define PIECE 65536 /* in the output at a time: a streamed answer costs no more memory */
+/* In the output at a time: a streamed answer costs that, and what its source holds. */
+#define PIECE 65536
 
 void reply_drop_source(struct http_conn *c)
 {

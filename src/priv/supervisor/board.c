@@ -140,16 +140,28 @@ static struct job *longest_waiting(struct board *b)
 	return best;
 }
 
+/* A kept workspace is as much memory as a program may have, and a client that submits on while it
+ * keeps them would have no bound. One that keeps to its own bound waits here for a collector, which
+ * has ended but for its reaping. */
+static bool is_full(const struct board *b)
+{
+	unsigned n = b->collects.count;
+
+	for (unsigned i = 0; n > 0 && i < b->slots; i++)
+		n += b->jobs[i].cell != NULL;
+	return n >= b->slots;
+}
+
 void board_serve_waiting(struct board *b)
 {
 	struct job *j;
 	struct cell *c;
 
-	while ((j = longest_waiting(b)) && (c = pool_take(b->pool)))
+	while (!is_full(b) && (j = longest_waiting(b)) && (c = pool_take(b->pool)))
 		start(b, j, c);
 	for (unsigned i = 0; i < b->slots; i++) {
 		j = &b->jobs[i];
-		if (j->state == JOB_WAITING && j->order > 0 &&
+		if (j->state == JOB_WAITING && j->order > 0 && !is_full(b) &&
 			(c = pool_take_other(b->pool, j->order)))
 			start(b, j, c);
 	}
@@ -167,6 +179,8 @@ void board_cancel(struct board *b, uint64_t run)
 	/* Not there: it has been answered while the message was on its way. */
 	if (j && (j->state == JOB_WAITING || j->state == JOB_RUNNING))
 		step(b, j, EV_CANCEL);
+	if (j && j->state == JOB_KILLING) /* nobody will ask for its files */
+		j->submit.collect = COLLECT_NEVER;
 	if (!j)
 		builds_release(&b->pool->builds, builds_find(&b->pool->builds, run));
 	collects_cancel(&b->collects, run);

@@ -82,7 +82,7 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 	struct fault f = { 0 };
 	struct job *j;
 
-	if (!rule && board_find(b, s->run))
+	if (!rule && (board_find(b, s->run) || collects_have(&b->collects, s->run)))
 		rule = "the run's id is in use";
 	if (!rule)
 		rule = language_violation(b, s);

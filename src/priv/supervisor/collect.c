@@ -67,12 +67,13 @@ static void finish(struct collects *cs, struct collection *c)
 	pool_give_back(cs->pool, cell);
 }
 
+/* One that is being ended may be of a client before this one, which had the same numbers. */
 static struct collection *find(struct collects *cs, uint64_t run)
 {
 	for (unsigned i = 0; cs->count > 0 && i < cs->pool->high; i++) {
 		struct collection *c = &cs->slots[i];
 
-		if (c->cell && c->submit.run == run)
+		if (c->cell && !c->ending && c->submit.run == run)
 			return c;
 	}
 	return NULL;
@@ -150,6 +151,11 @@ int collects_begin(struct collects *cs, struct msg *m, const char **ret_rule)
 	if (c)
 		begin(cs, c, pipe_fd);
 	return 0;
+}
+
+bool collects_have(struct collects *cs, uint64_t run)
+{
+	return find(cs, run) != NULL;
 }
 
 void collects_cancel(struct collects *cs, uint64_t run)

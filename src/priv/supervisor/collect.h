@@ -43,6 +43,9 @@ void collects_keep(struct collects *cs, struct cell *cell, const struct msg_subm
 int collects_begin(struct collects *cs, struct msg *m, const char **ret_rule)
 	__attribute__((nonnull));
 
+/* Is there a workspace of that run, for which a COLLECT may come or has come? */
+bool collects_have(struct collects *cs, uint64_t run) __attribute__((nonnull));
+
 /* Nobody wants it, or any, any more. */
 void collects_cancel(struct collects *cs, uint64_t run) __attribute__((nonnull));
 void collects_cancel_all(struct collects *cs) __attribute__((nonnull));
