@@ -383,6 +383,21 @@ def test_a_run_in_an_image_that_there_is_not_says_so(store):
     assert b'there is no image "nope"' in done.stderr and b"glovebox image list" in done.stderr
 
 
+def test_the_answer_of_a_run_in_an_image_names_it_as_the_apis_does(take, inside):
+    assert take(docker_save(busybox(entry("marker", "of the image\n")))).returncode == 0
+    answer = json.loads(inside("cat /marker", "--json").stdout)
+    assert (answer["stdout"], answer["image"], answer["language"]) == ("of the image\n", "test", None), answer
+    done = inside("true", "--json", "--return-last")
+    assert done.returncode == 125 and b"test tells no last value" in done.stderr, done
+
+
+@pytest.mark.parametrize("flags", [["--language", "python"], ["--language", "bash"]])
+def test_a_run_takes_a_language_or_an_image_and_refuses_both(inside, flags):
+    done = inside("cat /marker", *flags)
+    assert done.returncode == 125 and done.stdout == b"", done
+    assert b"give --language or --image, not both" in done.stderr
+
+
 def test_after_a_run_no_loop_device_is_held(take, store, inside):
     def loops():
         return subprocess.run(["losetup", "-nO", "BACK-FILE"], capture_output=True, check=True).stdout.decode()

@@ -41,6 +41,7 @@ enum {
 	OPTION_FILE,
 	OPTION_ENV,
 	OPTION_LANGUAGE,
+	OPTION_IMAGE,
 	OPTION_RUNTIMES,
 	OPTION_OUT,
 	OPTION_RETURN_LAST,
@@ -136,6 +137,9 @@ static void check_json(const struct run *run, const struct argp_state *state)
 
 static void check_all(const struct run *run, const struct argp_state *state)
 {
+	if (run->request.language && run->request.image)
+		options_refuse(state->name, "an image has its own interpreter: give --language or "
+					    "--image, not both");
 	check_files(run, state);
 	check_json(run, state);
 }
@@ -145,6 +149,14 @@ static void take_input(struct run *run, int key, const char *arg)
 	if ((key == OPTION_FILE ? run_inputs_file(&run->inputs, arg)
 				: run_inputs_env(&run->inputs, arg)) < 0)
 		exit(EXIT_GLOVEBOX); /* it has said why */
+}
+
+/* The request names it, so that the answer does; the setting has the cells of this session made
+ * of it, which says more of an image that cannot be used than a list of those that can. */
+static void take_image(struct run *run, const char *name)
+{
+	run->request.image = name;
+	records_add(&run->records, "--", "image", name);
 }
 
 static void take_figures(struct run *run, const char *arg, const struct argp_state *state)
@@ -177,6 +189,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		run->input = arg;
 	else if (key == OPTION_LANGUAGE)
 		run->request.language = arg;
+	else if (key == OPTION_IMAGE)
+		take_image(run, arg);
 	else if (key == OPTION_RUNTIMES)
 		run->runtimes = arg;
 	else if (key == OPTION_OUT)
@@ -203,6 +217,8 @@ static void parse(int argc, char **argv, struct run *run)
 	static struct argp_option options[] = {
 		{ "language", OPTION_LANGUAGE, "NAME", 0,
 			"what the program is written in (default: python)", 0 },
+		{ "image", OPTION_IMAGE, "NAME", 0,
+			"run it in this image of the store, by the image's own interpreter", 0 },
 		{ "runtimes", OPTION_RUNTIMES, "DIR", 0, "folder of further languages", 0 },
 		{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
 			"end the program after that much time (1.5, 200ms, 2m)", 0 },
@@ -228,7 +244,6 @@ static void parse(int argc, char **argv, struct run *run)
 		{ "config", OPTION_CONFIG, "FILE", 0, "YAML file of settings", 0 },
 		{ 0 }, /* cgroup */
 		{ 0 }, /* allow-degraded */
-		{ 0 }, /* image */
 		{ 0 }, /* image-dir */
 		{ 0 },
 	};
@@ -245,9 +260,8 @@ static void parse(int argc, char **argv, struct run *run)
 
 	int at;
 
-	options[14] = options_setting("cgroup");
-	options[15] = options_setting("allow-degraded");
-	options[16] = options_setting("image");
+	options[15] = options_setting("cgroup");
+	options[16] = options_setting("allow-degraded");
 	options[17] = options_setting("image-dir");
 	at = options_operand(&argp, argc, argv);
 	if (at + 1 < argc) {
