@@ -117,6 +117,17 @@ def test_its_default_limits_are_those_of_its_manifest(server, runtimes, language
         assert answer.json()["status"] == "success", answer
 
 
+@pytest.mark.parametrize("language, code", [
+    ("bash", "python3 -c 'import json; print(json.dumps(6 * 7))'"),
+    ("javascript", "console.log(require('child_process').execSync(`python3 -c 'print(6 * 7)'`).toString().trim())"),
+    ("typescript", "import { execSync } from 'child_process';\n"
+                   "console.log(execSync(`python3 -c 'print(6 * 7)'`).toString().trim())"),
+])
+def test_python_starts_from_a_program_in(server, language, code):
+    r = server.run(code, language=language, timeout_seconds=30, cpu_limit=1)
+    assert (r.stdout, r.stderr, r.exit_code) == ("42\n", "", 0), r
+
+
 def test_an_alias_is_the_language(server):
     reply = server.execute("echo hello", language="sh", timeout_seconds=30)
     assert (reply["language"], reply.stdout) == ("bash", "hello\n")
