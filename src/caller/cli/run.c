@@ -177,24 +177,35 @@ static void take_figures(struct run *run, const char *arg, const struct argp_sta
 	options_refuse(state->name, "--figures: \"%s\" is none of png, svg, both, none", arg);
 }
 
-static error_t on_option(int key, char *arg, struct argp_state *state)
+/* What is only kept. */
+static bool on_name(struct run *run, int key, const char *arg)
 {
-	struct run *run = state->input;
-
-	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state))
-		return 0;
 	if (key == OPTION_CONFIG)
 		run->config = arg;
 	else if (key == OPTION_STDIN)
 		run->input = arg;
 	else if (key == OPTION_LANGUAGE)
 		run->request.language = arg;
-	else if (key == OPTION_IMAGE)
-		take_image(run, arg);
 	else if (key == OPTION_RUNTIMES)
 		run->runtimes = arg;
 	else if (key == OPTION_OUT)
 		run->out_dir = arg;
+	else if (key == ARGP_KEY_ARG)
+		run->file = arg;
+	else
+		return false;
+	return true;
+}
+
+static error_t on_option(int key, char *arg, struct argp_state *state)
+{
+	struct run *run = state->input;
+
+	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state) ||
+		on_name(run, key, arg))
+		return 0;
+	if (key == OPTION_IMAGE)
+		take_image(run, arg);
 	else if (key == OPTION_JSON)
 		run->json = true;
 	else if (key == OPTION_RETURN_LAST)
@@ -203,8 +214,6 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		take_figures(run, arg, state);
 	else if (key == OPTION_FILE || key == OPTION_ENV)
 		take_input(run, key, arg);
-	else if (key == ARGP_KEY_ARG)
-		run->file = arg;
 	else if (key == ARGP_KEY_END)
 		check_all(run, state);
 	else
@@ -350,27 +359,68 @@ static void on_output(void *context, int stream, const void *bytes, size_t len)
 	}
 }
 
+/* A hint says what to do in the API's words. Here that is an option, if there is one. */
+static void put_in_own_words(FILE *f, const char *text)
+{
+	static const struct {
+		const char *api, *own;
+	} words[] = {
+		{ "timeout_seconds", "--timeout" },
+		{ "memory_limit_mb", "--memory" },
+		{ "cpu_limit", "--cpu" },
+		{ "pids_limit", "--pids" },
+		{ "workspace_inodes of GET /limits", "the setting workspace-inodes" },
+		{ "allow_network is refused by this server", "no option gives it one" },
+		{ "the most that this server gives", "the most that the settings allow" },
+		{ "GET /runtimes lists the packages that are there",
+			"an image may have it (--image)" },
+	};
+
+	while (*text) {
+		size_t i = 0;
+
+		while (i < ARRAY_LEN(words) &&
+			strncmp(text, words[i].api, strlen(words[i].api)) != 0)
+			i++;
+		(void)fputs(i < ARRAY_LEN(words) ? words[i].own : (char[]){ *text, '\0' }, f);
+		text += i < ARRAY_LEN(words) ? strlen(words[i].api) : 1;
+	}
+}
+
+static void put_denials(FILE *f, const struct gbx_result *result)
+{
+	(void)fputs(" [", f);
+	for (size_t i = 0; i < result->denial_count; i++) {
+		const struct gbx_denial *d = &result->denials[i];
+
+		(void)fprintf(f, "%s%s, ", i > 0 ? "; " : "", d->layer);
+		put_in_own_words(f, d->what);
+		(void)fprintf(
+			f, ": %s%llu", d->exact ? "" : "at least ", (unsigned long long)d->count);
+	}
+	(void)fputs("]", f);
+}
+
 /* What the program's own output does not say: one line that a person can act on. Not where
- * nobody reads, and not instead of the answer as JSON, which has it. */
-static void say_denials(const struct run *run, const struct gbx_result *result)
+ * nobody reads, not instead of the answer as JSON, which has it, and not behind what a compiler
+ * has just said itself. */
+static void say_hint(const struct run *run, const struct gbx_result *result)
 {
 	cleanup_free char *line = NULL;
 	size_t len = 0;
 	FILE *f;
 
-	if (run->json || !result->hint || atomic_load(&run->reader_gone))
+	if (run->json || !result->hint || result->cause == GBX_CAUSE_COMPILE ||
+		atomic_load(&run->reader_gone))
 		return;
 	f = open_memstream(&line, &len);
 	if (!f)
 		return;
-	(void)fprintf(f, "glovebox: hint: %s [", result->hint);
-	for (size_t i = 0; i < result->denial_count; i++) {
-		const struct gbx_denial *d = &result->denials[i];
-
-		(void)fprintf(f, "%s%s, %s: %s%llu", i > 0 ? "; " : "", d->layer, d->what,
-			d->exact ? "" : "at least ", (unsigned long long)d->count);
-	}
-	(void)fputs("]\n", f);
+	(void)fputs("glovebox: hint: ", f);
+	put_in_own_words(f, result->hint);
+	if (result->denial_count > 0)
+		put_denials(f, result);
+	(void)fputc('\n', f);
 	if (fclose(f) == 0)
 		(void)put(STDERR_FILENO, line, len);
 }
@@ -392,7 +442,7 @@ static int execute(struct run *run, struct gbx_session *session, struct gbx_erro
 	if (gbx_run(session, &run->request, &result, why) < 0)
 		return EXIT_GLOVEBOX;
 	status = result.exit_code;
-	say_denials(run, &result);
+	say_hint(run, &result);
 	if (run->out_dir && run_out_end(&run->out, &result) < 0)
 		status = EXIT_GLOVEBOX;
 	if (run->json && (put(STDOUT_FILENO, result.json, strlen(result.json)) < 0 ||
