@@ -377,6 +377,21 @@ def test_an_unknown_variable_is_said_and_is_no_obstacle():
     assert b"GLOVEBOX_POTATOES" in done.stderr
 
 
+@pytest.mark.parametrize("flags, word", [
+    (["--image-dir", "{tmp}", "--image", "nope"], 'image: there is no image "nope" in {tmp}'),
+    (["--image-dir", "{tmp}/none", "--image", "nope"], "{tmp}/none: No such file or directory"),
+    (["--artifact-dir", "{tmp}/none"], "artifact-dir: {tmp}/none: No such file or directory"),
+    (["--artifact-dir", "{tmp}/file"], "artifact-dir: {tmp}/file: Not a directory"),
+])
+def test_config_check_looks_for_what_the_settings_name(tmp_path, flags, word):
+    (tmp_path / "file").touch()
+    tmp_path.chmod(0o755)
+    done = glovebox("serve", "--config-check", "--config", "", *(f.format(tmp=tmp_path) for f in flags))
+    assert done.returncode == 1 and word.format(tmp=tmp_path) in done.stderr.decode(), done
+    done = glovebox("serve", "--config-check", "--config", "", "--artifact-dir", tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"glovebox: the settings and the manifests are right\n"), done
+
+
 def test_a_config_file_that_is_not_there_stops_the_start():
     assert "/nonexistent.yaml" in refused("--config", "/nonexistent.yaml")
 

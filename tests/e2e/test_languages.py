@@ -412,7 +412,7 @@ def test_what_is_not_installed_is_told_with_its_package(serve, tmp_path):
     (("package: mawk", "package: mawk\npackage: gawk"), 'line 5, column 1: "package" is there twice'),
     (("name: awk", "name: gawk"), 'name is "gawk", but a language has the name of its folder'),
     (("name: awk", "name: AWK"), "a name is not of small letters"),
-    (("aliases: [mawk]", "aliases: [js]"), 'javascript/runtime.yaml: "js" is also a name of awk'),
+    (("aliases: [mawk]", "aliases: [js]"), 'awk/runtime.yaml: "js" is also a name of javascript'),
     (("main-file: main.awk", "main-file: ../main.awk"), "main-file is not a plain file name"),
     (("- /usr/bin", "- /usr/../etc"), "an entry of roots is not an absolute path"),
     (("/usr/bin/mawk", "mawk"), "argv does not begin with an absolute path"),
@@ -423,7 +423,7 @@ def test_a_manifest_with_a_mistake_is_refused_with_its_place(tmp_path, change, s
     folder = manifest(tmp_path, "awk", AWK.replace(*change, 1))
     check = command("serve", "--config-check", "--config", "", "--runtimes", folder)
     start = command("serve", "--config", "", "--listen", "127.0.0.1:0", "--runtimes", folder)
-    for r in (check, start) if "also a name" not in said else (start,):
+    for r in (check, start):
         assert r.returncode == 1 and said in r.stderr, r
 
 
