@@ -418,6 +418,20 @@ static void check_value(struct parse *p, const struct api_field *f, const json_t
 	}
 }
 
+/* null is what many clients send for a field that they leave out. Where one of `code` and
+ * `entry_point` is null the other one is the program; with neither, `code` is still what is wrong. */
+static void drop_nulls(struct parse *p)
+{
+	for (unsigned i = 0; i < API_FIELDS; i++) {
+		const char *name = api_fields[i].name;
+
+		if (i != API_CODE && json_is_null(json_object_get(p->root, name)))
+			(void)json_object_del(p->root, name);
+	}
+	if (has_entry_point(p) && json_is_null(json_object_get(p->root, api_fields[API_CODE].name)))
+		(void)json_object_del(p->root, api_fields[API_CODE].name);
+}
+
 static int check_field(struct parse *p, const struct api_field *f, struct api_request *r)
 {
 	const json_t *v = json_object_get(p->root, f->name);
@@ -516,6 +530,7 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 	if (r < 0)
 		return r;
 	if (p.faults == 0) {
+		drop_nulls(&p);
 		for (unsigned i = 0; r == 0 && i < API_FIELDS; i++)
 			r = check_field(&p, &api_fields[i], ret);
 		if (r < 0)
