@@ -96,6 +96,11 @@ def test_numbers_that_json_does_not_have_are_a_422(server, number):
     detail_of(raw(server, '{"code": "%s", "timeout_seconds": %s}' % (RUN, number)))
 
 
+def test_where_code_is_missing_the_fields_that_nobody_knows_are_named(server):
+    item = complaint(server.post({"codes": RUN, "timeout_seconds": 3}), "code")
+    assert (item["type"], item["ctx"]) == ("missing", {"unknown": ["codes"]})
+
+
 def test_a_missing_code_is_missing(server):
     item = complaint(server.post({"timeout_seconds": 3}), "code")
     assert (item["type"], item["msg"], item["input"]) == \

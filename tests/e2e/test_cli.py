@@ -93,7 +93,25 @@ def test_run_json_is_the_reply_of_the_api():
     assert done.returncode == 4 and done.stderr == b""
 
 
+@pytest.mark.parametrize("name, args, code, hint", [
+    ("a.sh", [], "echo $((6 * 7))", "{} was run as Python; --language bash runs it as that"),
+    ("a.js", [], "let x = 6", "{} was run as Python; --language javascript runs it as that"),
+    ("a.sh", ["--language", "bash"], "echo hi", "--language and --image go before {}; what follows it is the program's own"),
+    ("a.sh", [], "print('hi')", None), ("a.py", [], "echo hi", None), ("noname", [], "echo hi", None),
+])
+def test_run_of_what_does_not_look_like_python_says_so_when_it_has_failed(tmp_path, name, args, code, hint):
+    (tmp_path / name).write_text(code)
+    said = glovebox("run", *ROOMY, tmp_path / name, *args).stderr.decode()
+    if hint:
+        assert said.endswith(f"glovebox: hint: {hint.format(tmp_path / name)}\n"), said
+    else:
+        assert "hint" not in said
+    assert "hint" not in glovebox("run", *ROOMY, "--language", "bash", tmp_path / name).stderr.decode()
+
+
 @pytest.mark.parametrize("args, word", [
+    (["--memry", "64", "-"], "there is no option --memry; did you mean --memory?"),
+    (["--language", "Python", "-"], 'none of those known here; did you mean "python"?'),
     (["/nonexistent.py"], "/nonexistent.py"), (["/tmp"], "/tmp"),
     (["--timeout", "0", "-"], "timeout"), (["--timeout", "x", "-"], "timeout"),
     (["--timeout", "-1", "-"], "timeout"), (["--timeout", "nan", "-"], "timeout"),

@@ -574,14 +574,17 @@ def test_the_cage_around_an_image_is_the_same(images):
 def test_an_image_that_there_is_not_is_a_422_that_lists_those_that_there_are(images):
     item = detail(images, "true", image="three")
     assert item["loc"] == ["body", "image"] and item["input"] == "three"
-    assert item["msg"] == "Value error, this server knows the images one, two"
+    assert item["msg"] == "Value error, this server knows the images one, two; what was added since its start is known after " \
+        "the next one"
+    assert detail(images, "true", image="One")["msg"].endswith('one, two; did you mean "one"?')
     assert detail(images, "true", image=7)["loc"] == ["body", "image"]
     assert detail(images, "true", image="one", language="python")["msg"].endswith("not both")
     assert detail(images, "true", language="one")["loc"] == ["body", "language"]
 
 
 def test_a_server_without_images_says_so(serve, store):
-    assert detail(serve(*FLAGS, "--image-dir", store), "1", image="x")["msg"] == "Value error, this server knows no images"
+    assert detail(serve(*FLAGS, "--image-dir", store), "1", image="x")["msg"] == "Value error, this server knows no images: make " \
+        "or import one with `glovebox image`, then start the server again"
 
 
 def test_an_image_that_has_gone_or_changed_since_the_start_is_a_422(images, image, take):
@@ -597,5 +600,5 @@ def test_an_image_that_has_gone_or_changed_since_the_start_is_a_422(images, imag
 def test_what_is_broken_in_the_store_costs_the_server_nothing_else(images, store, serve):
     (store / "one/record").write_bytes(b"no record")
     server = serve(*FLAGS, "--image-dir", store)
-    assert detail(server, "true", image="one")["msg"].endswith("knows the images two")
+    assert detail(server, "true", image="one")["msg"].startswith("Value error, this server knows the images two;")
     assert server.run("cat /etc/motd", image="two").stdout == "of two\n"

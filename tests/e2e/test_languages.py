@@ -149,7 +149,8 @@ def test_what_is_known_of_each_is_listed(runtimes):
 
 @pytest.mark.parametrize("value, said", [
     ("cobol", "this server knows the languages python, bash, "), ("", "this server knows"),
-    ("Python", "this server knows"), ("python\0", "this server knows"),
+    ("Python", 'did you mean "python"?'), ("python\0", "this server knows"), ("pyhton", 'did you mean "python"?'),
+    ("python3.11", 'did you mean "python'), ("cobol", "known after the next one"),
     (7, "valid string"), (["lua"], "valid string"),
 ])
 def test_a_language_that_is_none_is_refused(server, value, said):

@@ -160,9 +160,14 @@ static void a_mistake_is_told_with_line_and_column(void **state)
 		const char *text, *said;
 	} rows[] = {
 		{ "name: a\nnam: a\n" REST,
-			"r line 2, column 1: \"nam\" is no key that is known here" },
+			"r line 2, column 1: \"nam\" is no key that is known here; did you mean "
+			"\"name\"?" },
+		{ "name: a\nmain_file: a\n" REST,
+			"r line 2, column 1: \"main_file\" is no key that is known here; did you "
+			"mean \"main-file\"?" },
 		{ "limits:\n    memory: 1M\n    pid: 3\nname: a\n" REST,
-			"r line 3, column 5: \"pid\" is no key that is known here" },
+			"r line 3, column 5: \"pid\" is no key that is known here; did you mean "
+			"\"pids\"?" },
 		/* Known where it should be, and not where it is. */
 		{ "limits:\n  pids: 3\nname: a\npids: 4\n" REST, "r line 4, column 1: \"pids\"" },
 		{ "name: a\nname: b\n" REST, "r line 2, column 1: \"name\" is there twice" },

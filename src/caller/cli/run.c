@@ -401,6 +401,44 @@ static void put_denials(FILE *f, const struct gbx_result *result)
 	(void)fputs("]", f);
 }
 
+/* What the name of the program's file says of its language, which nobody else does. */
+static const char *language_of(const char *file)
+{
+	static const char *const list[][2] = { { ".sh", "bash" }, { ".js", "javascript" },
+		{ ".mjs", "javascript" }, { ".ts", "typescript" }, { ".rb", "ruby" },
+		{ ".pl", "perl" }, { ".lua", "lua" }, { ".php", "php" }, { ".c", "c" },
+		{ ".cpp", "cpp" }, { ".go", "go" }, { ".rs", "rust" }, { ".java", "java" } };
+	const char *suffix = strrchr(file, '.');
+
+	for (size_t i = 0; suffix && i < ARRAY_LEN(list); i++)
+		if (strcmp(suffix, list[i][0]) == 0)
+			return list[i][1];
+	return NULL;
+}
+
+/* The program was taken for Python, and has failed: was it meant to be? */
+static void put_slip(const struct run *run, const struct gbx_result *result)
+{
+	const struct gbx_request *q = &run->request;
+	const char *language = language_of(run->file);
+	bool behind = false;
+
+	if (q->language || q->image || result->cause != GBX_CAUSE_EXIT || result->exit_code == 0)
+		return;
+	for (size_t i = 0; q->args && q->args[i]; i++)
+		behind = behind || strncmp(q->args[i], "--language", strlen("--language")) == 0 ||
+			 strncmp(q->args[i], "--image", strlen("--image")) == 0;
+	if (behind)
+		(void)fprintf(stderr,
+			"glovebox: hint: --language and --image go before %s; what follows it is "
+			"the program's own\n",
+			run->file);
+	else if (language)
+		(void)fprintf(stderr,
+			"glovebox: hint: %s was run as Python; --language %s runs it as that\n",
+			run->file, language);
+}
+
 /* What the program's own output does not say: one line that a person can act on. Not where
  * nobody reads, not instead of the answer as JSON, which has it, and not behind what a compiler
  * has just said itself. */
@@ -410,9 +448,12 @@ static void say_hint(const struct run *run, const struct gbx_result *result)
 	size_t len = 0;
 	FILE *f;
 
-	if (run->json || !result->hint || result->cause == GBX_CAUSE_COMPILE ||
-		atomic_load(&run->reader_gone))
+	if (run->json || atomic_load(&run->reader_gone))
 		return;
+	if (!result->hint || result->cause == GBX_CAUSE_COMPILE) {
+		put_slip(run, result);
+		return;
+	}
 	f = open_memstream(&line, &len);
 	if (!f)
 		return;

@@ -53,14 +53,23 @@ static int find_image(const struct gbx_session *s, const char *name)
 	return is_session_image(s, name) ? 0 : offers_find_image(&s->offers, name, strlen(name));
 }
 
+static int refuse_name(const struct offers *offers, bool image, const char *name, struct fault *f)
+{
+	const char *like = offers_like(offers, image, name, strlen(name));
+	char list[OFFERS_NAMES_MAX];
+
+	(void)offers_names(offers, image, list, sizeof(list));
+	return fault_say(f, -EINVAL, "%s: \"%.64s\" is none of those known here%s%s%s: %s",
+		image ? "image" : "language", name, like ? "; did you mean \"" : "",
+		like ? like : "", like ? "\"?" : "", list[0] ? list : "there are none");
+}
+
 /* The number of the request's language, or of its image. */
 static int choose_language(
 	const struct gbx_session *s, const struct gbx_request *q, uint32_t *ret, struct fault *f)
 {
 	const struct offers *offers = &s->offers;
-	const char *what = q->image ? "image" : "language",
-		   *name = q->image ? q->image : q->language;
-	char list[OFFERS_NAMES_MAX];
+	const char *name = q->image ? q->image : q->language;
 	int number = 0;
 
 	if (q->image && q->language)
@@ -76,9 +85,7 @@ static int choose_language(
 				q->image ? q->image : offers->of[number].name);
 		return 0;
 	}
-	(void)offers_names(offers, q->image, list, sizeof(list));
-	return fault_say(f, -EINVAL, "%s: \"%.64s\" is none of those known here: %s", what, name,
-		list[0] ? list : "there are none");
+	return refuse_name(offers, q->image != NULL, name, f);
 }
 
 static int choose_limits(const struct gbx_session *session, const struct gbx_request *q,
