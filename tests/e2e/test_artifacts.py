@@ -453,7 +453,7 @@ def test_run_out_writes_the_files_and_names_what_it_leaves_out(tmp_path):
         ["a/b/c.txt", os.fsdecode(b"\xff"), "suid"])
     assert (folder / "a/b/c.txt").read_text() == "hello"
     assert (folder / "suid").stat().st_mode & 0o7111 == 0
-    assert b'--out: "link" is left out: symlink' in done.stderr and b'"big" is left out: too_large' in done.stderr
+    assert b'--out: "link" is left out: symlink' in done.stderr and b'"big" is left out: too_large (artifact-file-bytes)' in done.stderr
 
 
 def test_run_out_follows_nothing_that_is_there_already(tmp_path):

@@ -110,6 +110,9 @@ def test_run_of_what_does_not_look_like_python_says_so_when_it_has_failed(tmp_pa
 
 
 @pytest.mark.parametrize("args, word", [
+    (["--figures", "png", "-"], "--figures need --json"),
+    (["--timeout", "5sec", "-"], 'timeout: "5sec" is not above 0 and of the form 3, 1.5s, 200ms or 2m'),
+    (["--memory", "64MBit", "-"], "64 (MiB), 64M or 1.5G"),
     (["--memry", "64", "-"], "there is no option --memry; did you mean --memory?"),
     (["--language", "Python", "-"], 'none of those known here; did you mean "python"?'),
     (["/nonexistent.py"], "/nonexistent.py"), (["/tmp"], "/tmp"),
@@ -448,7 +451,13 @@ def test_a_dead_servers_unix_socket_is_no_obstacle_but_a_living_ones_is(serve, t
 def test_a_taken_port_stops_the_start_and_is_named(serve):
     s = serve()
     text = refused("--listen", f"127.0.0.1:{s.port}", "--uid-base", "3900000000")
-    assert str(s.port) in text
+    assert str(s.port) in text and "something else listens there; --listen" in text
+
+
+@pytest.mark.parametrize("verb", ["", "serve", "run", "doctor", "image", "selftest"])
+def test_h_is_short_for_help(verb):
+    short, long = (glovebox(*[verb] * bool(verb), flag) for flag in ("-h", "--help"))
+    assert short.returncode == 0 and short.stdout == long.stdout and b"Usage: glovebox" in short.stdout, short
 
 
 def test_the_operators_maxima_hold(serve):

@@ -50,7 +50,7 @@ enum {
 
 struct run {
 	const char *config, *runtimes, *file, *input; /* borrowed from argv or the environment */
-	bool json;
+	bool json, figures;
 	struct gbx_request request;
 	struct run_inputs inputs;
 	const char *out_dir; /* borrowed from argv; NULL: files are not wanted */
@@ -86,36 +86,55 @@ static void catch_signals(void)
 			(void)sigaction(numbers[i], &ours, NULL);
 }
 
-static uint64_t quantity(struct argp_state *state, const char *option, const char *arg,
-	int (*parse)(const char *text, uint64_t *ret), uint64_t most)
+struct limit_option {
+	int key;
+	const char *name, *form;
+	int (*parse)(const char *text, uint64_t *ret);
+	uint64_t most;
+};
+
+static uint64_t quantity(
+	const struct limit_option *o, const char *arg, const struct argp_state *state)
 {
 	uint64_t n = 0;
-	int r = parse(arg, &n);
+	int r = o->parse(arg, &n);
 
 	/* 0 stands for "the default" further down; nobody means that by typing it. */
 	if (r == -EINVAL || (r == 0 && n == 0))
-		options_refuse(state->name, "--%s: \"%s\" is no number above 0 that fits here",
-			option, arg);
-	else if (r < 0 || n > most)
-		options_refuse(state->name, "--%s: \"%s\" is too much", option, arg);
+		options_refuse(state->name, "--%s: \"%s\" is not above 0 and of the form %s",
+			o->name, arg, o->form);
+	else if (r < 0 || n > o->most)
+		options_refuse(state->name, "--%s: \"%s\" is too much", o->name, arg);
 	return n;
 }
 
-static bool on_limit(struct gbx_request *q, int key, const char *arg, struct argp_state *state)
+static bool on_limit(
+	struct gbx_request *q, int key, const char *arg, const struct argp_state *state)
 {
-	if (key == OPTION_TIMEOUT)
-		q->timeout_us =
-			quantity(state, "timeout", arg, quantity_duration, LIMIT_TIMEOUT_MAX_US);
-	else if (key == OPTION_MEMORY)
-		q->memory_bytes =
-			quantity(state, "memory", arg, quantity_mib, LIMIT_MEMORY_MAX_BYTES);
-	else if (key == OPTION_CPU)
-		q->cpu_milli =
-			(uint32_t)quantity(state, "cpu", arg, quantity_cpus, LIMIT_CPU_MAX_MILLI);
-	else if (key == OPTION_PIDS)
-		q->pids = (uint32_t)quantity(state, "pids", arg, quantity_count, LIMIT_PIDS_MAX);
-	else
+	static const struct limit_option options[] = {
+		{ OPTION_TIMEOUT, "timeout", "3, 1.5s, 200ms or 2m", quantity_duration,
+			LIMIT_TIMEOUT_MAX_US },
+		{ OPTION_MEMORY, "memory", "64 (MiB), 64M or 1.5G", quantity_mib,
+			LIMIT_MEMORY_MAX_BYTES },
+		{ OPTION_CPU, "cpu", "2 or 0.5", quantity_cpus, LIMIT_CPU_MAX_MILLI },
+		{ OPTION_PIDS, "pids", "32", quantity_count, LIMIT_PIDS_MAX },
+	};
+	const struct limit_option *o = options;
+	uint64_t n;
+
+	while (o < options + ARRAY_LEN(options) && o->key != key)
+		o++;
+	if (o == options + ARRAY_LEN(options))
 		return false;
+	n = quantity(o, arg, state);
+	if (key == OPTION_TIMEOUT)
+		q->timeout_us = n;
+	else if (key == OPTION_MEMORY)
+		q->memory_bytes = n;
+	else if (key == OPTION_CPU)
+		q->cpu_milli = (uint32_t)n;
+	else
+		q->pids = (uint32_t)n;
 	return true;
 }
 
@@ -130,7 +149,7 @@ static void check_files(const struct run *run, const struct argp_state *state)
 
 static void check_json(const struct run *run, const struct argp_state *state)
 {
-	if (!run->json && (run->request.flags & (GBX_RETURN_LAST | GBX_SVG | GBX_NO_PNG)))
+	if (!run->json && (run->figures || (run->request.flags & GBX_RETURN_LAST)))
 		options_refuse(state->name, "--return-last and --figures need --json: what they "
 					    "ask for is in that answer");
 }
@@ -167,6 +186,7 @@ static void take_figures(struct run *run, const char *arg, const struct argp_sta
 	} words[] = { { "png", 0 }, { "svg", GBX_SVG | GBX_NO_PNG }, { "both", GBX_SVG },
 		{ "none", GBX_NO_PNG } };
 
+	run->figures = true;
 	run->request.flags &= ~(uint32_t)(GBX_SVG | GBX_NO_PNG);
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		if (strcmp(arg, words[i].word) == 0) {
