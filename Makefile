@@ -28,6 +28,7 @@ setup-deep:
 configure = meson setup $(@D) $(1) >$(@D).log 2>&1 || { cat $(@D).log; exit 1; }; rm $(@D).log
 
 build/build.ninja: | setup
+	@echo "building in build/: a minute or two, the first time"
 	@$(call configure,--prefix $(PREFIX))
 
 build-asan/build.ninja: | setup

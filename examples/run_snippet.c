@@ -1,6 +1,12 @@
-/* Run a snippet of untrusted Python and say how it went. Build and run, as root:
+/* Run a snippet of untrusted Python and say how it went. As root, after `make install`:
  *
  *	cc run_snippet.c -lglovebox -o run_snippet && ./run_snippet
+ *
+ * or, from the top of the tree that `make build` has built, where GLOVEBOX_PROGRAM names the program that the
+ * library starts:
+ *
+ *	cc examples/run_snippet.c -Iinclude -Lbuild/src/caller -lglovebox -Wl,-rpath,$PWD/build/src/caller -o run_snippet
+ *	GLOVEBOX_PROGRAM=$PWD/build/glovebox ./run_snippet
  */
 #include <glovebox.h>
 

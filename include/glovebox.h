@@ -215,11 +215,12 @@ struct gbx_result {
 	uint64_t oom_kills;
 	struct gbx_output out, err;
 	char *json; /* the HTTP API's answer; only with GBX_WANT_JSON */
-	/* What stood in the program's way, the one that matters most first. With GBX_NO_CAPTURE
-	 * nothing is known of what its output says. */
+	/* What stood in the program's way, the one that matters most first. With GBX_NO_CAPTURE no
+	 * output is dropped, and none counts as that. */
 	struct gbx_denial *denials; /* denial_count of them; NULL without any */
 	size_t denial_count;
-	char *hint; /* one line: what happened and what to do; NULL without any */
+	char *hint; /* one line: what happened and what to do; NULL without any. Without denials it
+		       says what else is good to know: that the compiler has failed, for one */
 	/* With on_artifact: 1 if it was told of all files; otherwise collecting them has failed, or
 	 * was stopped, and there may be more. */
 	int artifacts_complete;

@@ -12,11 +12,18 @@
 #define FILES_PART    4 /* files took that part of its memory or more: they are the reason */
 #define SAID_LINE_MAX 1024 /* of error output that is looked at; longer lines from behind */
 
+/* Node.js writes its version behind the error that has ended a program: what stands before that
+ * line counts as its last one. */
+#define NODE_MARK      "Node.js v"
+#define NODE_ERROR_MAX 3072
+
+#define NOT_EXECUTABLE_STATUS 126 /* a shell's */
+
 /* What the program has written only says what it says: such rows never stand beside a counted one
  * of their layer. */
 enum evidence {
 	COUNTED, /* by the kernel or by Glovebox */
-	SAID     /* in the last line of the program's error output */
+	SAID     /* in the last line of the program's error output, or what counts as that */
 };
 
 struct row {
@@ -120,7 +127,7 @@ static const struct row rows[KINDS] = {
 		"hold less in memory at one time" },
 };
 
-/* The kernel's and the C library's words, which most programs pass on. */
+/* The kernel's and the C library's words, which most programs pass on; and Node.js' own. */
 static const struct {
 	const char *text;
 	enum kind kind;
@@ -134,6 +141,33 @@ static const struct {
 	{ "File too large", SAID_FILE_SIZE },
 	{ "MemoryError", SAID_MEMORY },
 	{ "Cannot allocate memory", SAID_MEMORY },
+	{ "code: 'EROFS'", SAID_READ_ONLY },
+	{ "code: 'ENOTFOUND'", SAID_NAME },
+	{ "code: 'EAI_AGAIN'", SAID_NAME },
+	{ "syscall: 'query", SAID_NAME },
+	{ "code: 'ENETUNREACH'", SAID_NETWORK },
+	{ "code: 'ENOSPC'", SAID_NO_ROOM },
+	{ "code: 'EFBIG'", SAID_FILE_SIZE },
+};
+
+/* Nothing was denied, and yet there is something to know: a hint without a denial. */
+#define NOT_THERE \
+	"its error output says that it imported what is not there, and nothing can be installed in " \
+	"a run; GET /runtimes lists the packages that are there"
+#define NOEXEC \
+	"nothing in /workspace, /tmp and /dev/shm can be executed; start its interpreter " \
+	"instead: sh FILE, python3 FILE"
+static const struct {
+	const char *text, *hint;
+	int status; /* of the program; 0: any */
+} advices[] = {
+	{ "ModuleNotFoundError: No module named", NOT_THERE, 0 },
+	{ "code: 'MODULE_NOT_FOUND'", NOT_THERE, 0 },
+	{ "code: 'ERR_MODULE_NOT_FOUND'", NOT_THERE, 0 },
+	{ "Permission denied: '/workspace/", NOEXEC, 0 },
+	{ "Permission denied: '/tmp/", NOEXEC, 0 },
+	{ "Permission denied: './", NOEXEC, 0 },
+	{ "Permission denied", NOEXEC, NOT_EXECUTABLE_STATUS },
 };
 /* clang-format on */
 
@@ -257,25 +291,31 @@ static void find_survived(const struct denials_of *of, struct denials *d)
 	(void)add(of, d, OUTPUT_ERR, of->err ? of->err->dropped : 0);
 }
 
-/* The last line that is not empty, or the end of it; not terminated. */
-static const char *last_line(const struct output_view *v, size_t *ret_len)
+/* The last line that is not empty, or the end of it; of Node.js the error before it. Not
+ * terminated. */
+static const char *last_words(const struct output_view *v, size_t *ret_len)
 {
-	const char *bytes = v->tail_len > 0 ? v->tail : v->head, *at;
-	size_t len = v->tail_len > 0 ? v->tail_len : v->head_len;
+	const char *begin = v->tail_len > 0 ? v->tail : v->head, *line = begin;
+	size_t len = v->tail_len > 0 ? v->tail_len : v->head_len, most = SAID_LINE_MAX;
+	const char *at;
 
-	while (len > 0 && (bytes[len - 1] == '\n' || bytes[len - 1] == '\r'))
+	while (len > 0 && (begin[len - 1] == '\n' || begin[len - 1] == '\r'))
 		len--;
-	at = len > 0 ? memrchr(bytes, '\n', len) : NULL;
-	if (at) {
-		len -= (size_t)(at + 1 - bytes);
-		bytes = at + 1;
+	at = len > 0 ? memrchr(begin, '\n', len) : NULL;
+	if (at)
+		line = at + 1;
+	len -= (size_t)(line - begin);
+	if (at && len > strlen(NODE_MARK) && memcmp(line, NODE_MARK, strlen(NODE_MARK)) == 0) {
+		len = (size_t)(line - begin);
+		line = begin;
+		most = NODE_ERROR_MAX;
 	}
-	if (len > SAID_LINE_MAX) {
-		bytes += len - SAID_LINE_MAX;
-		len = SAID_LINE_MAX;
+	if (len > most) {
+		line += len - most;
+		len = most;
 	}
 	*ret_len = len;
-	return bytes;
+	return line;
 }
 
 static bool has_layer(const struct denials *d, const char *layer)
@@ -287,21 +327,34 @@ static bool has_layer(const struct denials *d, const char *layer)
 	return false;
 }
 
+static bool has_text(const char *words, size_t len, const char *text)
+{
+	return memmem(words, len, text, strlen(text)) != NULL;
+}
+
 /* Only of a program that has failed: what one that has succeeded wrote is no reason. */
 static void find_said(const struct denials_of *of, struct denials *d)
 {
 	const struct msg_result *r = of->result;
-	const char *line;
+	int status = run_exit_code((enum run_cause)r->cause, r->wait_status);
+	const char *words;
 	size_t len;
 
 	if (r->cause != CAUSE_EXIT || r->wait_status == 0 || !of->err)
 		return;
-	line = last_line(of->err, &len);
+	words = last_words(of->err, &len);
 	for (size_t i = 0; len > 0 && i < ARRAY_LEN(phrases); i++) {
-		if (!memmem(line, len, phrases[i].text, strlen(phrases[i].text)))
+		if (!has_text(words, len, phrases[i].text))
 			continue;
 		if (!has_layer(d, rows[phrases[i].kind].layer))
 			(void)add(of, d, phrases[i].kind, 1);
+		return;
+	}
+	for (size_t i = 0; d->count == 0 && len > 0 && i < ARRAY_LEN(advices); i++) {
+		if (!has_text(words, len, advices[i].text) ||
+			(advices[i].status && advices[i].status != status))
+			continue;
+		(void)snprintf(d->hint, sizeof(d->hint), "%s", advices[i].hint);
 		return;
 	}
 }
@@ -312,4 +365,8 @@ void denials_find(const struct denials_of *of, struct denials *ret)
 	find_end(of, ret);
 	find_survived(of, ret);
 	find_said(of, ret);
+	if (of->result->cause == CAUSE_COMPILE)
+		(void)snprintf(ret->hint, sizeof(ret->hint),
+			"no program was made and none was run; compile.stderr and compile.cause "
+			"say why");
 }

@@ -29,7 +29,8 @@ struct denial {
 struct denials {
 	unsigned count;
 	struct denial list[DENIALS_MAX]; /* the one that matters most first */
-	char hint[DENIALS_HINT_MAX];     /* one line about the first; empty without any */
+	/* One line about the first. Without any: what else is good to know, or empty. */
+	char hint[DENIALS_HINT_MAX];
 };
 
 struct denials_of {

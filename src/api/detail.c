@@ -143,6 +143,21 @@ void detail_field(struct writer *w, const struct api_field *f, const char *type,
 	writer_close(w);
 }
 
+void detail_missing(struct writer *w, const struct api_field *f, const struct detail_input *input,
+	const char *const *unknown, size_t count)
+{
+	begin(w, f, "missing", "Field required", input);
+	if (count > 0) {
+		writer_object(w, "ctx");
+		writer_array(w, "unknown");
+		for (size_t i = 0; i < count; i++)
+			put_clipped(w, NULL, unknown[i], strlen(unknown[i]));
+		writer_close(w);
+		writer_close(w);
+	}
+	writer_close(w);
+}
+
 void detail_json(struct writer *w, size_t pos, const char *error)
 {
 	writer_object(w, NULL);

@@ -119,9 +119,9 @@ static void put_file(struct writer *w)
 		"/workspace; components of at most 255 bytes, none of them empty, . or ..; its "
 		"directories are made.\"},"
 		"\"content\":{\"type\":\"string\"},"
-		"\"encoding\":{\"type\":\"string\",\"enum\":[\"utf8\",\"base64\"],"
+		"\"encoding\":{\"type\":[\"string\",\"null\"],\"enum\":[\"utf8\",\"base64\",null],"
 		"\"default\":\"utf8\"},"
-		"\"mode\":{\"type\":\"string\",\"pattern\":\"^0?[0-7]{3}$\","
+		"\"mode\":{\"type\":[\"string\",\"null\"],\"pattern\":\"^0?[0-7]{3}$\","
 		"\"default\":\"644\",\"description\":\"Permissions as octal digits.\"}},"
 		"\"required\":[\"path\",\"content\"]}");
 	writer_u64(w, "maxItems", INPUTS_FILES_MAX);
@@ -139,13 +139,14 @@ static void put_bounds(struct writer *w, const struct api_field *f, const struct
 			writer_string(w, "default", LANGUAGE_DEFAULT);
 		break;
 	case API_ENCODING:
-		writer_raw(w, "enum", "[\"utf8\",\"base64\"]");
+		writer_raw(w, "enum", "[\"utf8\",\"base64\",null]");
 		writer_string(w, "default", "utf8");
 		break;
 	case API_WORD:
 		writer_array(w, "enum");
 		for (const char *const *word = api_field_words(f); *word; word++)
 			writer_string(w, NULL, *word);
+		writer_null(w, NULL);
 		writer_close(w);
 		writer_string(w, "default", api_field_words(f)[0]);
 		break;
@@ -174,7 +175,10 @@ static void put_bounds(struct writer *w, const struct api_field *f, const struct
 static void put_request_field(struct writer *w, const struct api_field *f, const struct settings *s)
 {
 	writer_object(w, f->name);
-	writer_string(w, "type", api_type_word(f->type));
+	writer_array(w, "type"); /* null: as if it were not there */
+	writer_string(w, NULL, api_type_word(f->type));
+	writer_string(w, NULL, "null");
+	writer_close(w);
 	writer_string(w, "title", f->title);
 	writer_string(w, "description", f->description);
 	if (api_field_numeric(f)) {
@@ -205,7 +209,10 @@ static void put_request(struct writer *w, const char *key, const struct settings
 	writer_close(w);
 	/* The one program. */
 	writer_raw(w, "oneOf",
-		"[{\"required\":[\"code\"]},{\"required\":[\"entry_point\",\"files\"]}]");
+		"[{\"required\":[\"code\"],\"properties\":{\"code\":{\"type\":\"string\"}}},"
+		"{\"required\":[\"entry_point\",\"files\"],\"properties\":{\"entry_point\":{"
+		"\"type\":"
+		"\"string\"},\"files\":{\"type\":\"array\"}}}]");
 	writer_close(w);
 }
 

@@ -197,7 +197,7 @@ static void put_denials(struct writer *w, const struct api_reply *r, const struc
 		writer_close(w);
 	}
 	writer_close(w);
-	if (d.count > 0)
+	if (d.hint[0])
 		writer_string(w, "hint", d.hint);
 	else
 		writer_null(w, "hint");

@@ -47,7 +47,9 @@ const struct reply_field reply_fields[] = {
 		"What the run has run into, the one that matters most first; empty when nothing stood in "
 		"its way.", "Denial", 0 },
 	{ REPLY_TOP, REPLY_STRING_OR_NULL, "hint",
-		"One line about the first of denials: what happened and what to do; null without any.",
+		"One line about the first of denials: what happened and what to do. Without any it says "
+		"what else is good to know (the compiler has failed, a module is not there), or is "
+		"null.",
 		"null", 0 },
 	{ REPLY_TOP, REPLY_OBJECT_OR_NULL, "result",
 		"With `return_last`: the value of the last statement; null when that was no expression, "

@@ -296,14 +296,23 @@ static void choose_language(struct parse *p, uint32_t number, struct api_request
 static void refuse_word(
 	struct parse *p, const struct api_field *f, bool image, const struct detail_input *input)
 {
-	char names[OFFERS_NAMES_MAX], msg[OFFERS_NAMES_MAX + 64];
-	const char *what = image ? "image" : "language";
+	static const char later[] = "what was added since its start is known after the next one";
+	char names[OFFERS_NAMES_MAX], msg[OFFERS_NAMES_MAX + 160];
+	const char *what = image ? "image" : "language", *word = json_string_value(input->json),
+		   *like = offers_like(p->offers, image, word, json_string_length(input->json));
 
-	if (offers_names(p->offers, image, names, sizeof(names)) > 0)
-		(void)snprintf(
-			msg, sizeof(msg), "Value error, this server knows the %ss %s", what, names);
+	if (offers_names(p->offers, image, names, sizeof(names)) == 0)
+		(void)snprintf(msg, sizeof(msg),
+			"Value error, this server knows no %ss: make or import one with `glovebox "
+			"%s`, then start the server again",
+			what, what);
+	else if (like)
+		(void)snprintf(msg, sizeof(msg),
+			"Value error, this server knows the %ss %s; did you mean \"%s\"?", what,
+			names, like);
 	else
-		(void)snprintf(msg, sizeof(msg), "Value error, this server knows no %ss", what);
+		(void)snprintf(msg, sizeof(msg), "Value error, this server knows the %ss %s; %s",
+			what, names, later);
 	refuse_field(p, f, "value_error", msg, input);
 }
 
@@ -418,6 +427,36 @@ static void check_value(struct parse *p, const struct api_field *f, const json_t
 	}
 }
 
+static void refuse_missing(
+	struct parse *p, const struct api_field *f, const struct detail_input *input)
+{
+	const char *unknown[API_UNKNOWN_MAX], *name;
+	size_t count = 0;
+	json_t *v;
+
+	json_object_foreach(p->root, name, v)
+	{
+		if (count < API_UNKNOWN_MAX && !api_field_by_name(name, strlen(name)))
+			unknown[count++] = name;
+	}
+	detail_missing(&p->why, f, input, unknown, count);
+	p->faults++;
+}
+
+/* null is what many clients send for a field that they leave out. Where one of `code` and
+ * `entry_point` is null the other one is the program; with neither, `code` is still what is wrong. */
+static void drop_nulls(struct parse *p)
+{
+	for (unsigned i = 0; i < API_FIELDS; i++) {
+		const char *name = api_fields[i].name;
+
+		if (i != API_CODE && json_is_null(json_object_get(p->root, name)))
+			(void)json_object_del(p->root, name);
+	}
+	if (has_entry_point(p) && json_is_null(json_object_get(p->root, api_fields[API_CODE].name)))
+		(void)json_object_del(p->root, api_fields[API_CODE].name);
+}
+
 static int check_field(struct parse *p, const struct api_field *f, struct api_request *r)
 {
 	const json_t *v = json_object_get(p->root, f->name);
@@ -426,7 +465,7 @@ static int check_field(struct parse *p, const struct api_field *f, struct api_re
 	if (!v) {
 		input.json = p->root;
 		if (f->required && !has_entry_point(p))
-			refuse_field(p, f, "missing", "Field required", &input);
+			refuse_missing(p, f, &input);
 		return 0;
 	}
 	if (p->odd[f->meaning].len > 0) {
@@ -516,6 +555,7 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 	if (r < 0)
 		return r;
 	if (p.faults == 0) {
+		drop_nulls(&p);
 		for (unsigned i = 0; r == 0 && i < API_FIELDS; i++)
 			r = check_field(&p, &api_fields[i], ret);
 		if (r < 0)

@@ -267,6 +267,8 @@ static bool take_file(struct request_inputs *in, const struct api_field *f, size
 	for (size_t m = 0; m < ARRAY_LEN(members); m++) {
 		places[m] = at_item(f, i, members[m]);
 		v[m] = json_object_get(item, members[m]);
+		if (m >= 2 && json_is_null(v[m])) /* as if it were not there */
+			v[m] = NULL;
 		if (!v[m] && m < 2) {
 			refuse_type(in, &places[m], "missing", "Field required", item);
 			good = false;

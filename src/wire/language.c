@@ -1,5 +1,7 @@
 #include "wire/language.h"
 
+#include "base/likeness.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -161,6 +163,28 @@ size_t offers_names(const struct offers *offers, bool images, char *ret, size_t 
 				offers->of[i].name);
 	}
 	return at;
+}
+
+const char *offers_like(const struct offers *offers, bool images, const char *name, size_t len)
+{
+	const char *best = NULL;
+	unsigned best_far = LIKENESS_NONE, far;
+
+	for (uint32_t i = 0; i < offers->count; i++) {
+		const struct offer *o = &offers->of[i];
+		const char *word = o->name;
+
+		if (o->is_image != images)
+			continue;
+		for (size_t k = 0; *word; word = o->aliases[k++]) {
+			far = likeness(name, len, word);
+			if (far < best_far) {
+				best = word;
+				best_far = far;
+			}
+		}
+	}
+	return best;
 }
 
 static uint64_t choose(uint64_t own, uint64_t usual, uint64_t most)

@@ -86,6 +86,10 @@ size_t offers_names(const struct offers *offers, bool images, char *ret, size_t 
 	__attribute__((nonnull));
 #define OFFERS_NAMES_MAX (LANGUAGES_MAX * (RUNTIME_NAME_MAX + 2))
 
+/* Its name or alias that the word is likest to (base/likeness.h), or NULL. */
+const char *offers_like(const struct offers *offers, bool images, const char *name, size_t len)
+	__attribute__((nonnull));
+
 /* The limits of a request in that language that asks for none: the manifest's where it has
  * some, else the settings', and none above what the settings allow. A number that there is not
  * is as 0. */

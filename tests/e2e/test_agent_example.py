@@ -25,5 +25,11 @@ def test_the_agent_corrects_its_errors_and_finishes_with_the_right_answer(server
     assert [c["result"]["status"] for c in calls] == ["error", "success", "timeout", "success"]
 
 
+def test_without_a_server_at_its_url_the_agent_says_so_in_a_line():
+    done = subprocess.run([RUN, "http://127.0.0.1:9"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    assert done.stderr.startswith("http://127.0.0.1:9: ") and "is a server there?" in done.stderr
+
+
 def test_the_agent_starts_a_server_of_its_own_when_given_none():
     assert "148933" in agent()

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from harness.poll import wait_for
+from harness.reply import Reply
 
 RUN = "print('was run')"
 
@@ -32,13 +33,12 @@ def raw(server, body, **headers):
 BAD_VALUES = [
     *[("code", v) for v in (5, 1.5, True, None, [], {}, ["print(1)"])],
     *[("timeout_seconds", v) for v in (0, -1, -0.0, 1e-9, 1e9, 1e18, 9223372036854775808, 10 ** 400,
-                                       301, "1", "3s", True, False, None, [], {})],
-    *[("memory_limit_mb", v) for v in (0, -1, -64, 0.0001, 1e9, 1e300, 2 ** 44, 2 ** 64, "64", True,
-                                       None, [64], {})],
-    *[("cpu_limit", v) for v in (0, -0.5, 1e-6, 1e6, 4096, 2 ** 63, "0.5", True, None, [], {})],
-    *[("pids_limit", v) for v in (0, -1, 1.5, 10 ** 6, 2 ** 32, 2 ** 64, "32", True, None, [], {})],
-    *[("cpu_time_seconds", v) for v in (0, -1, 1e12, "1", True, None, [], {})],
-    *[("allow_network", v) for v in ("false", "no", 0, 1, 0.0, None, [], {})],
+                                       301, "1", "3s", True, False, [], {})],
+    *[("memory_limit_mb", v) for v in (0, -1, -64, 0.0001, 1e9, 1e300, 2 ** 44, 2 ** 64, "64", True, [64], {})],
+    *[("cpu_limit", v) for v in (0, -0.5, 1e-6, 1e6, 4096, 2 ** 63, "0.5", True, [], {})],
+    *[("pids_limit", v) for v in (0, -1, 1.5, 10 ** 6, 2 ** 32, 2 ** 64, "32", True, [], {})],
+    *[("cpu_time_seconds", v) for v in (0, -1, 1e12, "1", True, [], {})],
+    *[("allow_network", v) for v in ("false", "no", 0, 1, 0.0, [], {})],
 ]
 
 
@@ -58,6 +58,24 @@ def test_a_value_over_the_maximum_says_the_maximum_of_limits(server, field, valu
     assert item["type"] == "less_than_equal" and item["ctx"]["le"] == maximum
 
 
+def test_null_stands_for_a_field_that_is_left_out(server):
+    """As dataclasses, pydantic's model_dump() and clients made from a schema send it."""
+    fields = ["language", "image", "timeout_seconds", "memory_limit_mb", "cpu_limit", "allow_network", "pids_limit",
+              "cpu_time_seconds", "stdin", "stdin_encoding", "args", "env", "files", "entry_point", "report",
+              "return_last", "figures", "interleaved", "artifacts"]
+    document = server.request("GET", "/openapi.json").json()
+    assert {"code", *fields} == set(document["components"]["schemas"]["ExecutionRequest"]["properties"])
+    plain = server.execute("print('was run')")
+    r = Reply(server.post({"code": "print('was run')", **dict.fromkeys(fields)}).json()).check()
+    assert (r.stdout, r["limits"], r["language"], r.warnings) == ("was run\n", plain["limits"], "python", []), r
+    # What a reply says of its limits can be sent back.
+    again = {k: v for k, v in r["limits"].items() if k != "output_bytes"}
+    assert server.post({"code": "pass", **again}).json()["limits"] == r["limits"]
+    r = server.execute(None, entry_point="a.py", files=[{"path": "a.py", "content": "print('was run')", "encoding": None,
+                                                         "mode": None}])
+    assert r.stdout == "was run\n"
+
+
 def test_the_maximum_itself_is_accepted(server):
     maxima = server.request("GET", "/limits").json()["maxima"]
     r = server.execute("print('was run')", cpu_limit=maxima["cpu_limit"],
@@ -67,7 +85,7 @@ def test_the_maximum_itself_is_accepted(server):
 
 
 def test_all_wrong_fields_are_named_at_once(server):
-    answer = server.post({"timeout_seconds": -1, "memory_limit_mb": "x", "cpu_limit": None})
+    answer = server.post({"timeout_seconds": -1, "memory_limit_mb": "x", "cpu_limit": []})
     assert [d["loc"][-1] for d in detail_of(answer)] == \
         ["code", "timeout_seconds", "memory_limit_mb", "cpu_limit"]
 
@@ -76,6 +94,11 @@ def test_all_wrong_fields_are_named_at_once(server):
                                     "1.", ".5", "+1", "01", "1_0"])
 def test_numbers_that_json_does_not_have_are_a_422(server, number):
     detail_of(raw(server, '{"code": "%s", "timeout_seconds": %s}' % (RUN, number)))
+
+
+def test_where_code_is_missing_the_fields_that_nobody_knows_are_named(server):
+    item = complaint(server.post({"codes": RUN, "timeout_seconds": 3}), "code")
+    assert (item["type"], item["ctx"]) == ("missing", {"unknown": ["codes"]})
 
 
 def test_a_missing_code_is_missing(server):

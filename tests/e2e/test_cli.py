@@ -93,7 +93,28 @@ def test_run_json_is_the_reply_of_the_api():
     assert done.returncode == 4 and done.stderr == b""
 
 
+@pytest.mark.parametrize("name, args, code, hint", [
+    ("a.sh", [], "echo $((6 * 7))", "{} was run as Python; --language bash runs it as that"),
+    ("a.js", [], "let x = 6", "{} was run as Python; --language javascript runs it as that"),
+    ("a.sh", ["--language", "bash"], "echo hi", "--language and --image go before {}; what follows it is the program's own"),
+    ("a.sh", [], "print('hi')", None), ("a.py", [], "echo hi", None), ("noname", [], "echo hi", None),
+])
+def test_run_of_what_does_not_look_like_python_says_so_when_it_has_failed(tmp_path, name, args, code, hint):
+    (tmp_path / name).write_text(code)
+    said = glovebox("run", *ROOMY, tmp_path / name, *args).stderr.decode()
+    if hint:
+        assert said.endswith(f"glovebox: hint: {hint.format(tmp_path / name)}\n"), said
+    else:
+        assert "hint" not in said
+    assert "hint" not in glovebox("run", *ROOMY, "--language", "bash", tmp_path / name).stderr.decode()
+
+
 @pytest.mark.parametrize("args, word", [
+    (["--figures", "png", "-"], "--figures need --json"),
+    (["--timeout", "5sec", "-"], 'timeout: "5sec" is not above 0 and of the form 3, 1.5s, 200ms or 2m'),
+    (["--memory", "64MBit", "-"], "64 (MiB), 64M or 1.5G"),
+    (["--memry", "64", "-"], "there is no option --memry; did you mean --memory?"),
+    (["--language", "Python", "-"], 'none of those known here; did you mean "python"?'),
     (["/nonexistent.py"], "/nonexistent.py"), (["/tmp"], "/tmp"),
     (["--timeout", "0", "-"], "timeout"), (["--timeout", "x", "-"], "timeout"),
     (["--timeout", "-1", "-"], "timeout"), (["--timeout", "nan", "-"], "timeout"),
@@ -377,6 +398,21 @@ def test_an_unknown_variable_is_said_and_is_no_obstacle():
     assert b"GLOVEBOX_POTATOES" in done.stderr
 
 
+@pytest.mark.parametrize("flags, word", [
+    (["--image-dir", "{tmp}", "--image", "nope"], 'image: there is no image "nope" in {tmp}'),
+    (["--image-dir", "{tmp}/none", "--image", "nope"], "{tmp}/none: No such file or directory"),
+    (["--artifact-dir", "{tmp}/none"], "artifact-dir: {tmp}/none: No such file or directory"),
+    (["--artifact-dir", "{tmp}/file"], "artifact-dir: {tmp}/file: Not a directory"),
+])
+def test_config_check_looks_for_what_the_settings_name(tmp_path, flags, word):
+    (tmp_path / "file").touch()
+    tmp_path.chmod(0o755)
+    done = glovebox("serve", "--config-check", "--config", "", *(f.format(tmp=tmp_path) for f in flags))
+    assert done.returncode == 1 and word.format(tmp=tmp_path) in done.stderr.decode(), done
+    done = glovebox("serve", "--config-check", "--config", "", "--artifact-dir", tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"glovebox: the settings and the manifests are right\n"), done
+
+
 def test_a_config_file_that_is_not_there_stops_the_start():
     assert "/nonexistent.yaml" in refused("--config", "/nonexistent.yaml")
 
@@ -415,7 +451,13 @@ def test_a_dead_servers_unix_socket_is_no_obstacle_but_a_living_ones_is(serve, t
 def test_a_taken_port_stops_the_start_and_is_named(serve):
     s = serve()
     text = refused("--listen", f"127.0.0.1:{s.port}", "--uid-base", "3900000000")
-    assert str(s.port) in text
+    assert str(s.port) in text and "something else listens there; --listen" in text
+
+
+@pytest.mark.parametrize("verb", ["", "serve", "run", "doctor", "image", "selftest"])
+def test_h_is_short_for_help(verb):
+    short, long = (glovebox(*[verb] * bool(verb), flag) for flag in ("-h", "--help"))
+    assert short.returncode == 0 and short.stdout == long.stdout and b"Usage: glovebox" in short.stdout, short
 
 
 def test_the_operators_maxima_hold(serve):

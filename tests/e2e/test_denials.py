@@ -68,6 +68,29 @@ def test_a_name_that_was_looked_up_is_known_from_the_error_output_only(server):
     assert "its error output says" in r.hint and "no network" in r.hint
 
 
+@pytest.mark.parametrize("code", [
+    "fetch('http://name.invalid').then(r => r.text()).then(console.log)",
+    "require('http').get('http://name.invalid')",
+    "require('dns').promises.resolve4('name.invalid')",
+])
+def test_a_name_that_node_looks_up_is_known_as_well(server, code):
+    r = server.run(code, language="javascript", timeout_seconds=30, cpu_limit=1)
+    assert told(r) == [("network", 1, False, "stderr")], r
+    assert "no network" in r.hint
+
+
+@pytest.mark.parametrize("fields, hint", [
+    ({"code": "import not_there"}, "nothing can be installed in a run; GET /runtimes"),
+    ({"code": "import os, subprocess\nopen('x', 'w').close()\nos.chmod('x', 0o755)\nsubprocess.run(['/workspace/x'])"},
+     "start its interpreter instead"),
+    ({"code": "echo echo >x; chmod +x x; ./x", "language": "bash"}, "start its interpreter instead"),
+    ({"code": "int main(", "language": "c", "timeout_seconds": 30}, "compile.stderr"),
+])
+def test_a_hint_may_stand_without_a_denial(server, fields, hint):
+    r = server.run(**fields)
+    assert r.status == "error" and r.denials == [] and hint in r.hint, r
+
+
 def test_refused_processes_are_counted(server):
     r = server.run("""
 import os, time
@@ -298,3 +321,31 @@ def test_the_command_says_it_in_a_line_and_in_its_json():
     assert glovebox("run", *ROOMY, "-", input="print(1)").stderr == b""
     done = glovebox("run", *ROOMY, "--json", "-", input=code)
     assert done.stderr == b"" and b'"layer":"network"' in done.stdout and b'"hint":"this run' in done.stdout
+
+
+@pytest.mark.parametrize("code, flags, hint", [
+    ("import time; time.sleep(60)", ["--timeout", "0.3"],
+     r"its time was up; raise --timeout \(now 0.3, at most 300 here\) \[wall_clock, ended at --timeout: 1\]"),
+    ("b = b'x' * (300 << 20)", ["--memory", "32"],
+     r"it used more memory than it may; raise --memory \(now 32, at most [0-9.]+ here\) "
+     r"\[memory, processes killed at --memory: 1\]"),
+    ("import os, time\nfor i in range(9):\n    if os.fork() == 0: time.sleep(9)", ["--pids", "4"],
+     r"it wanted more .*; raise --pids \(now 4, at most 512 here\) \[pids, .*\]"),
+    # What only its error output says, which nobody keeps here.
+    ("import sys, urllib.request\nsys.stderr.write('x\\n' * 100000)\nurllib.request.urlopen('http://name.invalid')", [],
+     r"its error output says that it looked up a name; this run has no network; no option gives it one: .* "
+     r"\[network, look-ups of a name: at least 1\]"),
+    ("open('/etc/x', 'w')", [],
+     r"its error output says .*; write below /workspace or /tmp \[read_only, .*: at least 1\]"),
+    ("import not_there", [], r"its error output says .*; an image may have it \(--image\)"),
+])
+def test_the_command_says_it_in_terms_of_its_options(code, flags, hint):
+    done = glovebox("run", *ROOMY, *flags, "-", input=code)
+    assert done.returncode != 0
+    last = done.stderr.decode().splitlines()[-1]
+    assert re.fullmatch(f"glovebox: hint: {hint}", last), last
+
+
+def test_the_command_says_nothing_behind_a_compiler():
+    done = glovebox("run", *ROOMY, "--language", "c", "-", input="int main(")
+    assert done.returncode == 1 and b"error" in done.stderr and b"hint" not in done.stderr, done

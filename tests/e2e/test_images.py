@@ -383,6 +383,21 @@ def test_a_run_in_an_image_that_there_is_not_says_so(store):
     assert b'there is no image "nope"' in done.stderr and b"glovebox image list" in done.stderr
 
 
+def test_the_answer_of_a_run_in_an_image_names_it_as_the_apis_does(take, inside):
+    assert take(docker_save(busybox(entry("marker", "of the image\n")))).returncode == 0
+    answer = json.loads(inside("cat /marker", "--json").stdout)
+    assert (answer["stdout"], answer["image"], answer["language"]) == ("of the image\n", "test", None), answer
+    done = inside("true", "--json", "--return-last")
+    assert done.returncode == 125 and b"test tells no last value" in done.stderr, done
+
+
+@pytest.mark.parametrize("flags", [["--language", "python"], ["--language", "bash"]])
+def test_a_run_takes_a_language_or_an_image_and_refuses_both(inside, flags):
+    done = inside("cat /marker", *flags)
+    assert done.returncode == 125 and done.stdout == b"", done
+    assert b"give --language or --image, not both" in done.stderr
+
+
 def test_after_a_run_no_loop_device_is_held(take, store, inside):
     def loops():
         return subprocess.run(["losetup", "-nO", "BACK-FILE"], capture_output=True, check=True).stdout.decode()
@@ -559,14 +574,17 @@ def test_the_cage_around_an_image_is_the_same(images):
 def test_an_image_that_there_is_not_is_a_422_that_lists_those_that_there_are(images):
     item = detail(images, "true", image="three")
     assert item["loc"] == ["body", "image"] and item["input"] == "three"
-    assert item["msg"] == "Value error, this server knows the images one, two"
+    assert item["msg"] == "Value error, this server knows the images one, two; what was added since its start is known after " \
+        "the next one"
+    assert detail(images, "true", image="One")["msg"].endswith('one, two; did you mean "one"?')
     assert detail(images, "true", image=7)["loc"] == ["body", "image"]
     assert detail(images, "true", image="one", language="python")["msg"].endswith("not both")
     assert detail(images, "true", language="one")["loc"] == ["body", "language"]
 
 
 def test_a_server_without_images_says_so(serve, store):
-    assert detail(serve(*FLAGS, "--image-dir", store), "1", image="x")["msg"] == "Value error, this server knows no images"
+    assert detail(serve(*FLAGS, "--image-dir", store), "1", image="x")["msg"] == "Value error, this server knows no images: make " \
+        "or import one with `glovebox image`, then start the server again"
 
 
 def test_an_image_that_has_gone_or_changed_since_the_start_is_a_422(images, image, take):
@@ -582,5 +600,5 @@ def test_an_image_that_has_gone_or_changed_since_the_start_is_a_422(images, imag
 def test_what_is_broken_in_the_store_costs_the_server_nothing_else(images, store, serve):
     (store / "one/record").write_bytes(b"no record")
     server = serve(*FLAGS, "--image-dir", store)
-    assert detail(server, "true", image="one")["msg"].endswith("knows the images two")
+    assert detail(server, "true", image="one")["msg"].startswith("Value error, this server knows the images two;")
     assert server.run("cat /etc/motd", image="two").stdout == "of two\n"

@@ -237,7 +237,7 @@ def test_a_variable_that_cannot_be_set_is_refused_by_its_name(server, name):
     ({"args": ["a\x00"]}, ("args", 0)), ({"args": ["x"] * 257}, ("args",)), ({"args": ["x" * 65536]}, ("args",)),
     ({"env": ["A=1"]}, ("env",)), ({"env": {"A": 1}}, ("env", "A")), ({"env": {"A": "\x00"}}, ("env", "A")),
     ({"env": {f"A{i}": "" for i in range(129)}}, ("env",)), ({"env": {"A": "x" * 65536}}, ("env",)),
-    ({"stdin": 5}, ("stdin",)), ({"stdin": None}, ("stdin",)), ({"stdin_encoding": "hex"}, ("stdin_encoding",)),
+    ({"stdin": 5}, ("stdin",)), ({"stdin": []}, ("stdin",)), ({"stdin_encoding": "hex"}, ("stdin_encoding",)),
     ({"files": {}}, ("files",)), ({"files": [5]}, ("files", 0)), ({"files": [{"path": "a"}]}, ("files", 0, "content")),
     ({"files": [{"content": "a"}]}, ("files", 0, "path")), ({"files": [{"path": 5, "content": ""}]}, ("files", 0, "path")),
     ({"files": [{"path": "a", "content": 5}]}, ("files", 0, "content")),

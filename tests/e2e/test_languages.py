@@ -117,6 +117,17 @@ def test_its_default_limits_are_those_of_its_manifest(server, runtimes, language
         assert answer.json()["status"] == "success", answer
 
 
+@pytest.mark.parametrize("language, code", [
+    ("bash", "python3 -c 'import json; print(json.dumps(6 * 7))'"),
+    ("javascript", "console.log(require('child_process').execSync(`python3 -c 'print(6 * 7)'`).toString().trim())"),
+    ("typescript", "import { execSync } from 'child_process';\n"
+                   "console.log(execSync(`python3 -c 'print(6 * 7)'`).toString().trim())"),
+])
+def test_python_starts_from_a_program_in(server, language, code):
+    r = server.run(code, language=language, timeout_seconds=30, cpu_limit=1)
+    assert (r.stdout, r.stderr, r.exit_code) == ("42\n", "", 0), r
+
+
 def test_an_alias_is_the_language(server):
     reply = server.execute("echo hello", language="sh", timeout_seconds=30)
     assert (reply["language"], reply.stdout) == ("bash", "hello\n")
@@ -138,8 +149,9 @@ def test_what_is_known_of_each_is_listed(runtimes):
 
 @pytest.mark.parametrize("value, said", [
     ("cobol", "this server knows the languages python, bash, "), ("", "this server knows"),
-    ("Python", "this server knows"), ("python\0", "this server knows"),
-    (7, "valid string"), (None, "valid string"), (["lua"], "valid string"),
+    ("Python", 'did you mean "python"?'), ("python\0", "this server knows"), ("pyhton", 'did you mean "python"?'),
+    ("python3.11", 'did you mean "python'), ("cobol", "known after the next one"),
+    (7, "valid string"), (["lua"], "valid string"),
 ])
 def test_a_language_that_is_none_is_refused(server, value, said):
     answer = server.post({"code": "1", "language": value})
@@ -397,12 +409,16 @@ def test_what_is_not_installed_is_told_with_its_package(serve, tmp_path):
      'awk/runtime.yaml line 7, column 3: "pid" is no key that is known here'),
     (("package: mawk", "package: mawk\nlimits:\n  memory: much"),
      'awk/runtime.yaml line 6, column 3: limits: memory: "much" is not a size such as'),
-    (("package: mawk", "package: mawk\nlimits:\n  memory: 1K"), "memory is out of range"),
+    (("package: mawk", "package: mawk\nlimits:\n  memory: 1K"),
+     'line 6, column 3: limits: memory: "1K" is not a size such as 64M or 1.5G, from 4M to 4T'),
+    (("package: mawk", "package: mawk\nlimits:\n  memory: 64"), 'limits: memory: "64" is not a size such as 64M or 1.5G, from 4M'),
+    (("package: mawk", "package: mawk\nlimits:\n  pids: 99999"), 'limits: pids: "99999" is not a whole number'),
+    (("- LANG=C.UTF-8", "- LANG"), "awk/runtime.yaml line 6, column 1: runtime: an entry of env is not NAME=VALUE"),
     (("package: mawk", "package: mawk\npackage: gawk"), 'line 5, column 1: "package" is there twice'),
     (("name: awk", "name: gawk"), 'name is "gawk", but a language has the name of its folder'),
     (("name: awk", "name: AWK"), "a name is not of small letters"),
-    (("aliases: [mawk]", "aliases: [js]"), 'javascript/runtime.yaml: "js" is also a name of awk'),
-    (("main-file: main.awk", "main-file: ../main.awk"), "main-file is not a plain file name"),
+    (("aliases: [mawk]", "aliases: [js]"), 'awk/runtime.yaml: "js" is also a name of javascript'),
+    (("main-file: main.awk", "main-file: ../main.awk"), "line 3, column 1: runtime: main-file is not a plain file name"),
     (("- /usr/bin", "- /usr/../etc"), "an entry of roots is not an absolute path"),
     (("/usr/bin/mawk", "mawk"), "argv does not begin with an absolute path"),
     (("name: awk", "name: [awk"), "awk/runtime.yaml"),
@@ -412,8 +428,33 @@ def test_a_manifest_with_a_mistake_is_refused_with_its_place(tmp_path, change, s
     folder = manifest(tmp_path, "awk", AWK.replace(*change, 1))
     check = command("serve", "--config-check", "--config", "", "--runtimes", folder)
     start = command("serve", "--config", "", "--listen", "127.0.0.1:0", "--runtimes", folder)
-    for r in (check, start) if "also a name" not in said else (start,):
+    for r in (check, start):
         assert r.returncode == 1 and said in r.stderr, r
+
+
+@pytest.mark.parametrize("there, folder, said", [
+    ("awk/runtime.yaml", "awk", "/awk/runtime.yaml: the manifest lies in the folder of its language; name the folder above"),
+    ("awk.yaml", "", "/awk.yaml: a manifest is "), ("awk/runtime.yml", "", "/awk: holds no runtime.yaml"),
+])
+def test_a_manifest_that_lies_in_the_wrong_place_is_no_silence(tmp_path, there, folder, said):
+    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / "README").touch()
+    (tmp_path / there).write_text(AWK)
+    for flags in (["--config-check"], ["--listen", "127.0.0.1:0"]):
+        r = command("serve", "--config", "", *flags, "--runtimes", tmp_path / folder)
+        assert r.returncode == 1 and said in r.stderr, r
+
+
+@pytest.mark.parametrize("root, said", [
+    ("/nonexistent", "there is no /nonexistent, one of the roots of its manifest; on Debian"),
+    ("/usr/bin/mawk", "awk cannot be used: /usr/bin/mawk, one of the roots of its manifest, is no directory"),
+])
+def test_a_root_that_cannot_be_shown_is_named_as_that(tmp_path, root, said):
+    folder = manifest(tmp_path, "awk", AWK.replace("  - /usr/bin\n", f"  - /usr/bin\n  - {root}\n"))
+    program = tmp_path / "p"
+    program.write_text("{ print }")
+    r = command("run", "--runtimes", folder, "--language", "awk", program)
+    assert r.returncode == 125 and said in r.stderr, r
 
 
 def test_a_manifest_that_others_may_write_is_refused(tmp_path):

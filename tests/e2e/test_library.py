@@ -87,6 +87,21 @@ def test_the_example_builds_and_runs_a_snippet(snippet):
     assert "success" in done.stdout, done
 
 
+def test_the_example_says_how_it_is_built_in_the_tree_and_which_program_it_lacks(tmp_path):
+    text = (ROOT / "examples/run_snippet.c").read_text()
+    build, start = [line[3:] for line in text.splitlines() if line.startswith((" *\tcc examples/", " *\tGLOVEBOX_PROGRAM="))]
+    for name in ("include", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "build").symlink_to(BUILD)
+    env = {"PATH": "/usr/bin:/bin"}
+    subprocess.run(["sh", "-c", build], cwd=tmp_path, check=True, env=env)
+    done = subprocess.run(["sh", "-c", start], cwd=tmp_path, check=True, env=env, capture_output=True)
+    assert done.stdout.endswith(b"\n45\n"), done
+    done = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /usr/local && exec ./run_snippet"], cwd=tmp_path,
+                          env=env, capture_output=True, check=False)
+    assert done.returncode == 125 and b"GLOVEBOX_PROGRAM=PATH" in done.stderr, done
+
+
 def test_the_library_exports_only_its_own_names():
     lib = next(BUILD.rglob("libglovebox.so"))
     names = subprocess.run(["nm", "-D", "--defined-only", str(lib)], capture_output=True,

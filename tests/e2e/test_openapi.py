@@ -39,7 +39,7 @@ def test_fields_defaults_and_ranges_are_those_of_limits(server, document):
     content = document.resolve(document.doc["paths"]["/execute"]["post"]["requestBody"])["content"]
     schema = document.resolve(content["application/json"]["schema"])
     limits = server.request("GET", "/limits").json()
-    assert schema["oneOf"] == [{"required": ["code"]}, {"required": ["entry_point", "files"]}]
+    assert [one["required"] for one in schema["oneOf"]] == [["code"], ["entry_point", "files"]]
     for name in ("timeout_seconds", "memory_limit_mb", "cpu_limit", "pids_limit"):
         assert schema["properties"][name]["default"] == limits["defaults"][name], name
         assert schema["properties"][name]["maximum"] == limits["maxima"][name], name
@@ -63,6 +63,8 @@ def test_limits_are_the_documented_defaults_and_maxima(server):
     {"code": "import time; time.sleep(9)", "timeout_seconds": 0.2},
     {"code": "b = b'x' * (200 << 20)", "memory_limit_mb": 64},
     {"code": "pass", "unknown": [1]},
+    {"code": "pass", "timeout_seconds": None, "figures": None, "stdin_encoding": None, "entry_point": None, "files": None},
+    {"code": None, "entry_point": "a.py", "files": [{"path": "a.py", "content": "", "encoding": None, "mode": None}]},
 ])
 def test_replies_are_valid_by_the_document(server, document, body):
     answer = server.post(body)
@@ -82,7 +84,8 @@ def test_refusals_are_valid_by_the_document(server, document, status, body, head
     assert document.response_complaints("POST", "/execute", answer) == []
 
 
-@pytest.mark.parametrize("body", [{}, {"code": 5}, {"code": "x", "timeout_seconds": 0},
+@pytest.mark.parametrize("body", [{}, {"code": 5}, {"code": None}, {"entry_point": "a", "files": None},
+                                  {"code": "", "entry_point": "a", "files": []}, {"code": "x", "timeout_seconds": 0},
                                   {"code": "x", "cpu_limit": "1"}, {"code": "x", "pids_limit": 1.5},
                                   {"code": "x", "memory_limit_mb": 10 ** 9}])
 def test_what_the_server_refuses_is_invalid_by_the_document_too(document, body):

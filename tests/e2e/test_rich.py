@@ -296,8 +296,8 @@ def test_closing_everything_loses_nothing(started):
 # ---- The request ----
 
 @pytest.mark.parametrize("field, value, kind", [
-    ("return_last", "yes", "bool_parsing"), ("return_last", None, "bool_type"), ("report", 1, "bool_parsing"),
-    ("figures", "jpeg", "literal_error"), ("figures", True, "literal_error"), ("figures", None, "literal_error")])
+    ("return_last", "yes", "bool_parsing"), ("return_last", [], "bool_type"), ("report", 1, "bool_parsing"),
+    ("figures", "jpeg", "literal_error"), ("figures", True, "literal_error"), ("figures", [], "literal_error")])
 def test_a_wrong_wish_is_refused_by_its_name(started, field, value, kind):
     r = started.post({"code": "1", field: value})
     assert r.status == 422

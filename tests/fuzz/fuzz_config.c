@@ -102,11 +102,13 @@ static void read_manifests(struct fuzz *z)
 {
 	static struct languages l;
 	bool own = fuzz_u8(z) % 2;
+	languages_set operators = 0;
 	struct fault f = { 0 };
 	char *text = fuzz_block(z->at, z->len);
 
 	l.count = 0;
-	if (languages_read(&l, text, z->len, own, &f) < 0 || languages_settle(&l, &f) < 0)
+	if (languages_read(&l, own ? &operators : NULL, text, z->len, &f) < 0 ||
+		languages_settle(&l, operators, &f) < 0)
 		check_refusal(&f);
 	else
 		for (uint32_t i = 0; i < l.count; i++)

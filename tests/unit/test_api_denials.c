@@ -202,6 +202,10 @@ static void error_output_is_believed_as_far_as_it_is_said_to_be(void **state)
 		{ "OSError: [Errno 28] No space left on device\n", "disk" },
 		{ "OSError: [Errno 27] File too large\n", "disk" },
 		{ "MemoryError\n", "memory" },
+		{ "Error: x\n  code: 'ENOTFOUND',\n}\n\nNode.js v20.20.2\n", "network" },
+		{ "  errno: -30,\n  code: 'EROFS',\n  path: '/x'\n}\n\nNode.js v20\n",
+			"read_only" },
+		{ "  code: 'ECONNREFUSED',\n  syscall: 'queryA',\n}\n\nNode.js v20\n", "network" },
 	};
 
 	(void)state;
@@ -228,6 +232,53 @@ static void only_the_last_line_of_a_failed_program_counts(void **state)
 	look();
 	assert_int_equal(found.count, 1);
 	expect(0, "wall_clock", 1, true, false);
+}
+
+static void before_node_jss_version_only_so_much_counts(void **state)
+{
+	static char text[9000];
+	size_t room = sizeof(text) - 1;
+
+	(void)state;
+	memset(text, 'x', room);
+	memcpy(text, "code: 'EROFS'", 13);
+	memcpy(text + room - 11, "\nNode.js v20", 11);
+	text[room - 12] = '\n';
+	says(text);
+	assert_int_equal(found.count, 0);
+	says("code: 'EROFS'\nthis is not Node.js v20\n");
+	assert_int_equal(found.count, 0);
+	says("Node.js v20\n");
+	assert_int_equal(found.count, 0);
+}
+
+static void a_hint_may_stand_alone(void **state)
+{
+	static const struct {
+		const char *text, *hint;
+		int status;
+	} rows[] = {
+		{ "ModuleNotFoundError: No module named 'x'\n", "GET /runtimes", 1 },
+		{ "  code: 'MODULE_NOT_FOUND',\n}\n\nNode.js v20\n", "GET /runtimes", 1 },
+		{ "PermissionError: [Errno 13] Permission denied: '/workspace/x'\n", "sh FILE", 1 },
+		{ "main.sh: line 1: ./x: Permission denied\n", "sh FILE", 126 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		says(rows[i].text);
+		result.wait_status = W_EXITCODE(rows[i].status, 0);
+		look();
+		assert_int_equal(found.count, 0);
+		assert_non_null(strstr(found.hint, rows[i].hint));
+	}
+	says("main.sh: line 1: cat x: Permission denied\n");
+	assert_string_equal(found.hint, "");
+	a_quiet_run(NULL);
+	result.cause = CAUSE_COMPILE;
+	look();
+	assert_int_equal(found.count, 0);
+	assert_non_null(strstr(found.hint, "compile.stderr"));
 }
 
 static void the_line_is_looked_for_where_the_output_ends(void **state)
@@ -301,6 +352,8 @@ int main(void)
 		TEST(a_call_that_is_not_in_the_policy_is_no_reason_to_fail),
 		TEST(error_output_is_believed_as_far_as_it_is_said_to_be),
 		TEST(only_the_last_line_of_a_failed_program_counts),
+		TEST(before_node_jss_version_only_so_much_counts),
+		TEST(a_hint_may_stand_alone),
 		TEST(the_line_is_looked_for_where_the_output_ends),
 		TEST(what_was_counted_is_not_said_again),
 		TEST(nothing_of_what_a_program_writes_is_repeated),

@@ -100,6 +100,9 @@ static void what_is_no_object_is_named_as_fastapi_names_it(void **state)
 		{ "{}", FIELD("missing", "code", "Field required", "{}}") },
 		{ "{\"timeout_seconds\":3}",
 			FIELD("missing", "code", "Field required", "{\"timeout_seconds\":3}}") },
+		{ "{\"codes\":\"1\",\"x\":2}", FIELD("missing", "code", "Field required",
+						       "{\"codes\":\"1\",\"x\":2},\"ctx\":{"
+						       "\"unknown\":[\"codes\",\"x\"]}}") },
 	};
 
 	(void)state;
@@ -189,8 +192,6 @@ static void a_value_of_the_wrong_type_names_its_field(void **state)
 				TIME_RANGE },
 		{ "{\"code\":\"x\",\"timeout_seconds\":true}",
 			FIELD("float_type", "timeout_seconds", NUMBER_TYPE, "true") TIME_RANGE },
-		{ "{\"code\":\"x\",\"timeout_seconds\":null}",
-			FIELD("float_type", "timeout_seconds", NUMBER_TYPE, "null") TIME_RANGE },
 		{ "{\"code\":\"x\",\"timeout_seconds\":{}}",
 			FIELD("float_type", "timeout_seconds", NUMBER_TYPE, "{}") TIME_RANGE },
 		{ "{\"code\":\"x\",\"timeout_seconds\":NaN}",
@@ -215,9 +216,9 @@ static void a_value_of_the_wrong_type_names_its_field(void **state)
 			FIELD("bool_parsing", "allow_network", BOOL_PARSING, "\"maybe\"}") },
 		{ "{\"code\":\"x\",\"allow_network\":0}",
 			FIELD("bool_parsing", "allow_network", BOOL_PARSING, "0}") },
-		{ "{\"code\":\"x\",\"allow_network\":null}",
+		{ "{\"code\":\"x\",\"allow_network\":[]}",
 			FIELD("bool_type", "allow_network", "Input should be a valid boolean",
-				"null}") },
+				"[]}") },
 		{ "{\"code\":\"x\",\"allow_network\":true}",
 			FIELD("value_error", "allow_network",
 				"Value error, this server has no network gate: leave allow_network "
@@ -496,6 +497,43 @@ static void a_language_decides_limits_and_the_name_of_the_program(void **state)
 	api_request_free(&r);
 }
 
+static void null_is_as_good_as_absent(void **state)
+{
+	static const char file[] =
+		"{\"code\":null,\"entry_point\":\"a\",\"files\":[{\"path\":\"a\","
+		"\"content\":\"\",\"encoding\":null,\"mode\":null}]}";
+	static const struct bad rows[] = {
+		{ "{\"code\":null,\"entry_point\":null}",
+			FIELD("string_type", "code", "Input should be a valid string", "null}") },
+		{ "{\"entry_point\":null}", FIELD("missing", "code", "Field required", "{}}") },
+		{ "{\"code\":\"x\",\"env\":{\"A\":null}}",
+			"{\"type\":\"string_type\",\"loc\":[\"body\",\"env\",\"A\"],\"msg\":"
+			"\"Input "
+			"should be a valid string\",\"input\":null}" },
+	};
+	struct api_request r;
+	char body[2000];
+	size_t len = 0;
+
+	(void)state;
+	len += (size_t)snprintf(body, sizeof(body), "{\"code\":\"x\"");
+	for (unsigned i = 0; i < API_FIELDS; i++) {
+		if (i != API_CODE)
+			len += (size_t)snprintf(
+				body + len, sizeof(body) - len, ",\"%s\":null", api_fields[i].name);
+	}
+	len += (size_t)snprintf(body + len, sizeof(body) - len, "}");
+	r = taken(body, len);
+	assert_memory_equal(&r.limits, &api_settings.def, sizeof(r.limits));
+	assert_true(r.report && !r.return_last && !r.interleaved && r.language == 0);
+	assert_int_equal(r.warnings.count, 0);
+	api_request_free(&r);
+	r = taken(file, strlen(file));
+	assert_null(r.code);
+	api_request_free(&r);
+	expect(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
 static void an_image_takes_the_place_of_a_language(void **state)
 {
 	static const char picked[] = "{\"code\":\"x\",\"image\":\"data\"}",
@@ -504,14 +542,16 @@ static void an_image_takes_the_place_of_a_language(void **state)
 	static const struct bad rows[] = {
 		{ "{\"code\":\"x\",\"image\":\"lua\"}",
 			FIELD("value_error", "image",
-				"Value error, this server knows the images data", "\"lua\"") "}" },
+				"Value error, this server knows the images data; what was added "
+				"since its start is known after the next one",
+				"\"lua\"") "}" },
 		{ "{\"code\":\"x\",\"language\":\"data\"}",
 			FIELD("value_error", "language",
-				"Value error, this server knows the languages python, lua",
+				"Value error, this server knows the languages python, lua; what "
+				"was added since its start is known after the next one",
 				"\"data\"") "}" },
-		{ "{\"code\":\"x\",\"image\":null}",
-			FIELD("string_type", "image", "Input should be a valid string",
-				"null") "}" },
+		{ "{\"code\":\"x\",\"image\":7}",
+			FIELD("string_type", "image", "Input should be a valid string", "7") "}" },
 		{ "{\"code\":\"x\",\"image\":\"data\",\"language\":\"lua\"}",
 			FIELD("value_error", "image",
 				"Value error, an image has its own interpreter: give language or "
@@ -530,15 +570,16 @@ static void an_image_takes_the_place_of_a_language(void **state)
 
 static void a_language_that_is_none_is_refused_with_those_there_are(void **state)
 {
-#define LANGUAGE_FAULT(value)                                                      \
-	FIELD("value_error", "language",                                           \
-		"Value error, this server knows the languages python, lua", value) \
+#define LANGUAGE_FAULT(value, more)                                                       \
+	FIELD("value_error", "language",                                                  \
+		"Value error, this server knows the languages python, lua; " more, value) \
 	"}"
+#define LATER "what was added since its start is known after the next one"
 	static const struct bad rows[] = {
-		{ "{\"code\":\"x\",\"language\":\"c\"}", LANGUAGE_FAULT("\"c\""), 0 },
-		{ "{\"code\":\"x\",\"language\":\"\"}", LANGUAGE_FAULT("\"\""), 0 },
-		{ "{\"code\":\"x\",\"language\":\"lua\\u0000\"}", LANGUAGE_FAULT("\"lua\\u0000\""),
-			0 },
+		{ "{\"code\":\"x\",\"language\":\"c\"}", LANGUAGE_FAULT("\"c\"", LATER), 0 },
+		{ "{\"code\":\"x\",\"language\":\"\"}", LANGUAGE_FAULT("\"\"", LATER), 0 },
+		{ "{\"code\":\"x\",\"language\":\"lua\\u0000\"}",
+			LANGUAGE_FAULT("\"lua\\u0000\"", "did you mean \\\"lua\\\"?"), 0 },
 		{ "{\"code\":\"x\",\"language\":1}",
 			FIELD("string_type", "language", "Input should be a valid string", "1") "}",
 			0 },
@@ -580,6 +621,7 @@ int main(void)
 		cmocka_unit_test(nesting_is_refused_before_anything_recurses),
 		cmocka_unit_test(an_echoed_input_is_clipped),
 		cmocka_unit_test(a_language_decides_limits_and_the_name_of_the_program),
+		cmocka_unit_test(null_is_as_good_as_absent),
 		cmocka_unit_test(an_image_takes_the_place_of_a_language),
 		cmocka_unit_test(a_language_that_is_none_is_refused_with_those_there_are),
 	};

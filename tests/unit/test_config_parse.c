@@ -78,6 +78,7 @@ static void every_type_is_read_strictly(void **state)
 		{ "--memory=1e9", "\"1e9\"" },
 		{ "--memory=4k", "\"4k\" is out of range|4M to 4T" },
 		{ "--memory=5T", "out of range" },
+		{ "--memory=64", "\"64\" is that many bytes|4M to 4T: write 64M for MiB (flag" },
 		{ "--memory=99999999999999999999999", "out of range" },
 		{ "GLOVEBOX_MAX_PIDS=32769", "max-pids|1 to 32768|environment GLOVEBOX_MAX_PIDS" },
 		{ "GLOVEBOX_PIDS=1.5", "\"1.5\"|whole number" },

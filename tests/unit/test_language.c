@@ -15,6 +15,7 @@
 #define REST "main-file: m\ninventory: x\nargv: [/x]\nroots: [/x]\n"
 
 static struct languages all;
+static languages_set operators;
 
 /* The records of manifests with these texts before REST, each of the folder in front of "|". */
 static int read_all(const char *const *list, size_t n, bool own, struct fault *f)
@@ -31,13 +32,14 @@ static int read_all(const char *const *list, size_t n, bool own, struct fault *f
 		       1;
 		assert_true(len < sizeof(records));
 	}
-	return languages_read(&all, records, len, own, f);
+	return languages_read(&all, own ? &operators : NULL, records, len, f);
 }
 
 static int begin(void **state)
 {
 	(void)state;
 	all.count = 0;
+	operators = 0;
 	return 0;
 }
 
@@ -50,7 +52,7 @@ static void the_default_language_is_the_first_one(void **state)
 
 	(void)state;
 	assert_int_equal(read_all(list, 4, false, &f), 0);
-	assert_int_equal(languages_settle(&all, &f), 0);
+	assert_int_equal(languages_settle(&all, operators, &f), 0);
 	assert_int_equal(all.count, 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_string_equal(all.of[i].runtime.name, order[i]);
@@ -65,7 +67,7 @@ static void an_operators_manifest_takes_the_place_of_ours(void **state)
 	(void)state;
 	assert_int_equal(read_all(ours, 2, false, &f), 0);
 	assert_int_equal(read_all(own, 2, true, &f), 0);
-	assert_int_equal(languages_settle(&all, &f), 0);
+	assert_int_equal(languages_settle(&all, operators, &f), 0);
 	assert_int_equal(all.count, 3);
 	assert_string_equal(all.of[1].offer.package, "tcc");
 	assert_string_equal(all.of[2].runtime.name, "d");
@@ -77,7 +79,7 @@ static void settings_among_the_records_are_no_manifests(void **state)
 	struct fault f = { 0 };
 
 	(void)state;
-	assert_int_equal(languages_read(&all, records, sizeof(records), true, &f), 0);
+	assert_int_equal(languages_read(&all, &operators, records, sizeof(records), &f), 0);
 	assert_int_equal(all.count, 1);
 }
 
@@ -99,10 +101,23 @@ static void a_name_that_stands_for_two_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		all.count = 0;
 		assert_int_equal(read_all(rows[i].list, 2, false, &f), 0);
-		assert_true(languages_settle(&all, &f) < 0);
+		assert_true(languages_settle(&all, operators, &f) < 0);
 		if (!strstr(f.text, rows[i].said))
 			fail_msg("%s", f.text);
 	}
+}
+
+static void a_clash_is_told_of_the_manifest_that_the_operator_wrote(void **state)
+{
+	const char *const ours[] = { "c|name: c\naliases: [x]", "python|name: python" };
+	const char *const own[] = { "d|name: d\naliases: [x]" };
+	struct fault f;
+
+	(void)state;
+	assert_int_equal(read_all(ours, 2, false, &f), 0);
+	assert_int_equal(read_all(own, 1, true, &f), 0);
+	assert_true(languages_settle(&all, operators, &f) < 0);
+	assert_non_null(strstr(f.text, "d/runtime.yaml: \"x\" is also a name of c"));
 }
 
 static void a_folder_and_its_language_have_one_name(void **state)
@@ -145,9 +160,14 @@ static void a_mistake_is_told_with_line_and_column(void **state)
 		const char *text, *said;
 	} rows[] = {
 		{ "name: a\nnam: a\n" REST,
-			"r line 2, column 1: \"nam\" is no key that is known here" },
+			"r line 2, column 1: \"nam\" is no key that is known here; did you mean "
+			"\"name\"?" },
+		{ "name: a\nmain_file: a\n" REST,
+			"r line 2, column 1: \"main_file\" is no key that is known here; did you "
+			"mean \"main-file\"?" },
 		{ "limits:\n    memory: 1M\n    pid: 3\nname: a\n" REST,
-			"r line 3, column 5: \"pid\" is no key that is known here" },
+			"r line 3, column 5: \"pid\" is no key that is known here; did you mean "
+			"\"pids\"?" },
 		/* Known where it should be, and not where it is. */
 		{ "limits:\n  pids: 3\nname: a\npids: 4\n" REST, "r line 4, column 1: \"pids\"" },
 		{ "name: a\nname: b\n" REST, "r line 2, column 1: \"name\" is there twice" },
@@ -347,6 +367,10 @@ int main(void)
 		cmocka_unit_test_setup(an_operators_manifest_takes_the_place_of_ours, begin),
 		cmocka_unit_test_setup(settings_among_the_records_are_no_manifests, begin),
 		cmocka_unit_test_setup(a_name_that_stands_for_two_is_refused, begin),
+		cmocka_unit_test_setup(
+			a_clash_is_told_of_the_manifest_that_the_operator_wrote, begin),
+		cmocka_unit_test_setup(
+			a_clash_is_told_of_the_manifest_that_the_operator_wrote, begin),
 		cmocka_unit_test_setup(a_folder_and_its_language_have_one_name, begin),
 		cmocka_unit_test_setup(more_languages_than_there_is_room_for_are_refused, begin),
 		cmocka_unit_test(a_mistake_is_told_with_line_and_column),

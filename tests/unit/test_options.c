@@ -81,7 +81,7 @@ static void options_in_full_are_taken(void **state)
 static void anything_else_is_refused_by_name(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "glovebox --jso", "no option --jso" },
+		{ "glovebox --jso", "no option --jso; did you mean --json?" },
 		{ "glovebox --time 3", "no option --time" },
 		{ "glovebox --jsonn", "no option --jsonn" },
 		{ "glovebox --json=1", "--json takes no value" },

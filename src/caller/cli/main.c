@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,23 +61,25 @@ static void print_verbs(FILE *to)
 static void print_help(FILE *to)
 {
 	(void)fputs("Usage: glovebox VERB [OPTION...]\n"
-		    "Run untrusted Python in a cage of kernel mechanisms.\n\n",
+		    "Run untrusted programs in a cage of kernel mechanisms.\n\n",
 		to);
 	print_verbs(to);
 	(void)fputs("\n`glovebox VERB --help' tells more about each; glovebox(1) tells all.\n"
 		    "  -V, --version   print the version\n"
-		    "  -?, --help      print this\n",
+		    "  -h, --help      print this\n",
 		to);
 }
 
-static int is_one_of(const char *arg, const char *a, const char *b, const char *c)
+static bool is_one_of(const char *arg, const char *const *list)
 {
-	return strcmp(arg, a) == 0 || strcmp(arg, b) == 0 || strcmp(arg, c) == 0;
+	while (*list && strcmp(arg, *list) != 0)
+		list++;
+	return *list != NULL;
 }
 
 static int dispatch(int argc, char **argv)
 {
-	char name[32];
+	char name[32], help[] = "--help";
 
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
 		if (strcmp(argv[1], verb_word(i)) != 0)
@@ -84,6 +87,9 @@ static int dispatch(int argc, char **argv)
 		argp_err_exit_status = verbs[i].usage_status;
 		(void)snprintf(name, sizeof(name), "%s", verbs[i].name);
 		argv[1] = name;
+		/* argp has -? only; as a verb's first word, as it is typed, -h means nothing else. */
+		if (argc > 2 && strcmp(argv[2], "-h") == 0)
+			argv[2] = help;
 		return verbs[i].main(argc - 1, argv + 1);
 	}
 	(void)fprintf(stderr, "glovebox: \"%s\" is no verb; there are:\n", argv[1]);
@@ -106,6 +112,9 @@ static void print_name(void)
 
 int main(int argc, char **argv)
 {
+	static const char *const help[] = { "--help", "-h", "-?", "help", NULL };
+	static const char *const version[] = { "--version", "-V", "version", NULL };
+
 	/* A role finds its channel at 3. Without one a person typed it, and is told so below. */
 	if (argc == 2 && argv[1][0] == '@' && fcntl(ROLE_CHANNEL, F_GETFD) >= 0)
 		for (size_t i = 0; i < ARRAY_LEN(roles); i++)
@@ -118,9 +127,9 @@ int main(int argc, char **argv)
 		print_help(stderr);
 		return EXIT_USAGE;
 	}
-	if (is_one_of(argv[1], "--help", "-?", "help")) {
+	if (is_one_of(argv[1], help)) {
 		print_help(stdout);
-	} else if (is_one_of(argv[1], "--version", "-V", "version")) {
+	} else if (is_one_of(argv[1], version)) {
 		print_version(stdout, NULL);
 	} else {
 		return dispatch(argc, argv);

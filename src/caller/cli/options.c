@@ -1,6 +1,7 @@
 #include "caller/cli/options.h"
 
 #include "base/check.h"
+#include "base/likeness.h"
 #include "wire/settings.h"
 
 #include <error.h>
@@ -197,6 +198,32 @@ static const struct argp_option *find(const struct argp_option *o, const char *n
 	return NULL;
 }
 
+/* The option that may have been meant. */
+static const char *like_option(const struct argp_option *o, const char *name, size_t len)
+{
+	const char *like = NULL;
+	unsigned best = LIKENESS_NONE, far;
+
+	for (; o && (o->name || o->doc); o++) {
+		far = o->name ? likeness(name, len, o->name) : LIKENESS_NONE;
+		if (far < best) {
+			best = far;
+			like = o->name;
+		}
+	}
+	return like;
+}
+
+static void say_unknown(
+	const struct argp *argp, const char *name, size_t len, char room[static OPTIONS_FAULT_MAX])
+{
+	const char *like = like_option(argp->options, name, len);
+
+	(void)snprintf(room, OPTIONS_FAULT_MAX, "there is no option --%.*s%s%s%s",
+		len < 64 ? (int)len : 64, name, like ? "; did you mean --" : "", like ? like : "",
+		like ? "?" : "");
+}
+
 static const char *short_fault(const char *arg, char room[static OPTIONS_FAULT_MAX])
 {
 	if (strcmp(arg, "-?") == 0 || strcmp(arg, "-V") == 0)
@@ -223,8 +250,7 @@ const char *options_fault(
 		len = strcspn(name, "=");
 		o = find(argp->options, name, len);
 		if (!o) {
-			(void)snprintf(room, OPTIONS_FAULT_MAX, "there is no option --%.*s",
-				len < 64 ? (int)len : 64, name);
+			say_unknown(argp, name, len, room);
 			return room;
 		}
 		if (!o->arg && name[len] == '=') {

@@ -41,6 +41,7 @@ enum {
 	OPTION_FILE,
 	OPTION_ENV,
 	OPTION_LANGUAGE,
+	OPTION_IMAGE,
 	OPTION_RUNTIMES,
 	OPTION_OUT,
 	OPTION_RETURN_LAST,
@@ -49,7 +50,7 @@ enum {
 
 struct run {
 	const char *config, *runtimes, *file, *input; /* borrowed from argv or the environment */
-	bool json;
+	bool json, figures;
 	struct gbx_request request;
 	struct run_inputs inputs;
 	const char *out_dir; /* borrowed from argv; NULL: files are not wanted */
@@ -85,36 +86,55 @@ static void catch_signals(void)
 			(void)sigaction(numbers[i], &ours, NULL);
 }
 
-static uint64_t quantity(struct argp_state *state, const char *option, const char *arg,
-	int (*parse)(const char *text, uint64_t *ret), uint64_t most)
+struct limit_option {
+	int key;
+	const char *name, *form;
+	int (*parse)(const char *text, uint64_t *ret);
+	uint64_t most;
+};
+
+static uint64_t quantity(
+	const struct limit_option *o, const char *arg, const struct argp_state *state)
 {
 	uint64_t n = 0;
-	int r = parse(arg, &n);
+	int r = o->parse(arg, &n);
 
 	/* 0 stands for "the default" further down; nobody means that by typing it. */
 	if (r == -EINVAL || (r == 0 && n == 0))
-		options_refuse(state->name, "--%s: \"%s\" is no number above 0 that fits here",
-			option, arg);
-	else if (r < 0 || n > most)
-		options_refuse(state->name, "--%s: \"%s\" is too much", option, arg);
+		options_refuse(state->name, "--%s: \"%s\" is not above 0 and of the form %s",
+			o->name, arg, o->form);
+	else if (r < 0 || n > o->most)
+		options_refuse(state->name, "--%s: \"%s\" is too much", o->name, arg);
 	return n;
 }
 
-static bool on_limit(struct gbx_request *q, int key, const char *arg, struct argp_state *state)
+static bool on_limit(
+	struct gbx_request *q, int key, const char *arg, const struct argp_state *state)
 {
-	if (key == OPTION_TIMEOUT)
-		q->timeout_us =
-			quantity(state, "timeout", arg, quantity_duration, LIMIT_TIMEOUT_MAX_US);
-	else if (key == OPTION_MEMORY)
-		q->memory_bytes =
-			quantity(state, "memory", arg, quantity_mib, LIMIT_MEMORY_MAX_BYTES);
-	else if (key == OPTION_CPU)
-		q->cpu_milli =
-			(uint32_t)quantity(state, "cpu", arg, quantity_cpus, LIMIT_CPU_MAX_MILLI);
-	else if (key == OPTION_PIDS)
-		q->pids = (uint32_t)quantity(state, "pids", arg, quantity_count, LIMIT_PIDS_MAX);
-	else
+	static const struct limit_option options[] = {
+		{ OPTION_TIMEOUT, "timeout", "3, 1.5s, 200ms or 2m", quantity_duration,
+			LIMIT_TIMEOUT_MAX_US },
+		{ OPTION_MEMORY, "memory", "64 (MiB), 64M or 1.5G", quantity_mib,
+			LIMIT_MEMORY_MAX_BYTES },
+		{ OPTION_CPU, "cpu", "2 or 0.5", quantity_cpus, LIMIT_CPU_MAX_MILLI },
+		{ OPTION_PIDS, "pids", "32", quantity_count, LIMIT_PIDS_MAX },
+	};
+	const struct limit_option *o = options;
+	uint64_t n;
+
+	while (o < options + ARRAY_LEN(options) && o->key != key)
+		o++;
+	if (o == options + ARRAY_LEN(options))
 		return false;
+	n = quantity(o, arg, state);
+	if (key == OPTION_TIMEOUT)
+		q->timeout_us = n;
+	else if (key == OPTION_MEMORY)
+		q->memory_bytes = n;
+	else if (key == OPTION_CPU)
+		q->cpu_milli = (uint32_t)n;
+	else
+		q->pids = (uint32_t)n;
 	return true;
 }
 
@@ -129,13 +149,16 @@ static void check_files(const struct run *run, const struct argp_state *state)
 
 static void check_json(const struct run *run, const struct argp_state *state)
 {
-	if (!run->json && (run->request.flags & (GBX_RETURN_LAST | GBX_SVG | GBX_NO_PNG)))
+	if (!run->json && (run->figures || (run->request.flags & GBX_RETURN_LAST)))
 		options_refuse(state->name, "--return-last and --figures need --json: what they "
 					    "ask for is in that answer");
 }
 
 static void check_all(const struct run *run, const struct argp_state *state)
 {
+	if (run->request.language && run->request.image)
+		options_refuse(state->name, "an image has its own interpreter: give --language or "
+					    "--image, not both");
 	check_files(run, state);
 	check_json(run, state);
 }
@@ -147,6 +170,14 @@ static void take_input(struct run *run, int key, const char *arg)
 		exit(EXIT_GLOVEBOX); /* it has said why */
 }
 
+/* The request names it, so that the answer does; the setting has the cells of this session made
+ * of it, which says more of an image that cannot be used than a list of those that can. */
+static void take_image(struct run *run, const char *name)
+{
+	run->request.image = name;
+	records_add(&run->records, "--", "image", name);
+}
+
 static void take_figures(struct run *run, const char *arg, const struct argp_state *state)
 {
 	static const struct {
@@ -155,6 +186,7 @@ static void take_figures(struct run *run, const char *arg, const struct argp_sta
 	} words[] = { { "png", 0 }, { "svg", GBX_SVG | GBX_NO_PNG }, { "both", GBX_SVG },
 		{ "none", GBX_NO_PNG } };
 
+	run->figures = true;
 	run->request.flags &= ~(uint32_t)(GBX_SVG | GBX_NO_PNG);
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		if (strcmp(arg, words[i].word) == 0) {
@@ -165,12 +197,9 @@ static void take_figures(struct run *run, const char *arg, const struct argp_sta
 	options_refuse(state->name, "--figures: \"%s\" is none of png, svg, both, none", arg);
 }
 
-static error_t on_option(int key, char *arg, struct argp_state *state)
+/* What is only kept. */
+static bool on_name(struct run *run, int key, const char *arg)
 {
-	struct run *run = state->input;
-
-	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state))
-		return 0;
 	if (key == OPTION_CONFIG)
 		run->config = arg;
 	else if (key == OPTION_STDIN)
@@ -181,6 +210,22 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		run->runtimes = arg;
 	else if (key == OPTION_OUT)
 		run->out_dir = arg;
+	else if (key == ARGP_KEY_ARG)
+		run->file = arg;
+	else
+		return false;
+	return true;
+}
+
+static error_t on_option(int key, char *arg, struct argp_state *state)
+{
+	struct run *run = state->input;
+
+	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state) ||
+		on_name(run, key, arg))
+		return 0;
+	if (key == OPTION_IMAGE)
+		take_image(run, arg);
 	else if (key == OPTION_JSON)
 		run->json = true;
 	else if (key == OPTION_RETURN_LAST)
@@ -189,8 +234,6 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		take_figures(run, arg, state);
 	else if (key == OPTION_FILE || key == OPTION_ENV)
 		take_input(run, key, arg);
-	else if (key == ARGP_KEY_ARG)
-		run->file = arg;
 	else if (key == ARGP_KEY_END)
 		check_all(run, state);
 	else
@@ -203,6 +246,8 @@ static void parse(int argc, char **argv, struct run *run)
 	static struct argp_option options[] = {
 		{ "language", OPTION_LANGUAGE, "NAME", 0,
 			"what the program is written in (default: python)", 0 },
+		{ "image", OPTION_IMAGE, "NAME", 0,
+			"run it in this image of the store, by the image's own interpreter", 0 },
 		{ "runtimes", OPTION_RUNTIMES, "DIR", 0, "folder of further languages", 0 },
 		{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
 			"end the program after that much time (1.5, 200ms, 2m)", 0 },
@@ -228,7 +273,6 @@ static void parse(int argc, char **argv, struct run *run)
 		{ "config", OPTION_CONFIG, "FILE", 0, "YAML file of settings", 0 },
 		{ 0 }, /* cgroup */
 		{ 0 }, /* allow-degraded */
-		{ 0 }, /* image */
 		{ 0 }, /* image-dir */
 		{ 0 },
 	};
@@ -245,9 +289,8 @@ static void parse(int argc, char **argv, struct run *run)
 
 	int at;
 
-	options[14] = options_setting("cgroup");
-	options[15] = options_setting("allow-degraded");
-	options[16] = options_setting("image");
+	options[15] = options_setting("cgroup");
+	options[16] = options_setting("allow-degraded");
 	options[17] = options_setting("image-dir");
 	at = options_operand(&argp, argc, argv);
 	if (at + 1 < argc) {
@@ -336,27 +379,109 @@ static void on_output(void *context, int stream, const void *bytes, size_t len)
 	}
 }
 
+/* A hint says what to do in the API's words. Here that is an option, if there is one. */
+static void put_in_own_words(FILE *f, const char *text)
+{
+	static const struct {
+		const char *api, *own;
+	} words[] = {
+		{ "timeout_seconds", "--timeout" },
+		{ "memory_limit_mb", "--memory" },
+		{ "cpu_limit", "--cpu" },
+		{ "pids_limit", "--pids" },
+		{ "workspace_inodes of GET /limits", "the setting workspace-inodes" },
+		{ "allow_network is refused by this server", "no option gives it one" },
+		{ "the most that this server gives", "the most that the settings allow" },
+		{ "GET /runtimes lists the packages that are there",
+			"an image may have it (--image)" },
+	};
+
+	while (*text) {
+		size_t i = 0;
+
+		while (i < ARRAY_LEN(words) &&
+			strncmp(text, words[i].api, strlen(words[i].api)) != 0)
+			i++;
+		(void)fputs(i < ARRAY_LEN(words) ? words[i].own : (char[]){ *text, '\0' }, f);
+		text += i < ARRAY_LEN(words) ? strlen(words[i].api) : 1;
+	}
+}
+
+static void put_denials(FILE *f, const struct gbx_result *result)
+{
+	(void)fputs(" [", f);
+	for (size_t i = 0; i < result->denial_count; i++) {
+		const struct gbx_denial *d = &result->denials[i];
+
+		(void)fprintf(f, "%s%s, ", i > 0 ? "; " : "", d->layer);
+		put_in_own_words(f, d->what);
+		(void)fprintf(
+			f, ": %s%llu", d->exact ? "" : "at least ", (unsigned long long)d->count);
+	}
+	(void)fputs("]", f);
+}
+
+/* What the name of the program's file says of its language, which nobody else does. */
+static const char *language_of(const char *file)
+{
+	static const char *const list[][2] = { { ".sh", "bash" }, { ".js", "javascript" },
+		{ ".mjs", "javascript" }, { ".ts", "typescript" }, { ".rb", "ruby" },
+		{ ".pl", "perl" }, { ".lua", "lua" }, { ".php", "php" }, { ".c", "c" },
+		{ ".cpp", "cpp" }, { ".go", "go" }, { ".rs", "rust" }, { ".java", "java" } };
+	const char *suffix = strrchr(file, '.');
+
+	for (size_t i = 0; suffix && i < ARRAY_LEN(list); i++)
+		if (strcmp(suffix, list[i][0]) == 0)
+			return list[i][1];
+	return NULL;
+}
+
+/* The program was taken for Python, and has failed: was it meant to be? */
+static void put_slip(const struct run *run, const struct gbx_result *result)
+{
+	const struct gbx_request *q = &run->request;
+	const char *language = language_of(run->file);
+	bool behind = false;
+
+	if (q->language || q->image || result->cause != GBX_CAUSE_EXIT || result->exit_code == 0)
+		return;
+	for (size_t i = 0; q->args && q->args[i]; i++)
+		behind = behind || strncmp(q->args[i], "--language", strlen("--language")) == 0 ||
+			 strncmp(q->args[i], "--image", strlen("--image")) == 0;
+	if (behind)
+		(void)fprintf(stderr,
+			"glovebox: hint: --language and --image go before %s; what follows it is "
+			"the program's own\n",
+			run->file);
+	else if (language)
+		(void)fprintf(stderr,
+			"glovebox: hint: %s was run as Python; --language %s runs it as that\n",
+			run->file, language);
+}
+
 /* What the program's own output does not say: one line that a person can act on. Not where
- * nobody reads, and not instead of the answer as JSON, which has it. */
-static void say_denials(const struct run *run, const struct gbx_result *result)
+ * nobody reads, not instead of the answer as JSON, which has it, and not behind what a compiler
+ * has just said itself. */
+static void say_hint(const struct run *run, const struct gbx_result *result)
 {
 	cleanup_free char *line = NULL;
 	size_t len = 0;
 	FILE *f;
 
-	if (run->json || !result->hint || atomic_load(&run->reader_gone))
+	if (run->json || atomic_load(&run->reader_gone))
 		return;
+	if (!result->hint || result->cause == GBX_CAUSE_COMPILE) {
+		put_slip(run, result);
+		return;
+	}
 	f = open_memstream(&line, &len);
 	if (!f)
 		return;
-	(void)fprintf(f, "glovebox: hint: %s [", result->hint);
-	for (size_t i = 0; i < result->denial_count; i++) {
-		const struct gbx_denial *d = &result->denials[i];
-
-		(void)fprintf(f, "%s%s, %s: %s%llu", i > 0 ? "; " : "", d->layer, d->what,
-			d->exact ? "" : "at least ", (unsigned long long)d->count);
-	}
-	(void)fputs("]\n", f);
+	(void)fputs("glovebox: hint: ", f);
+	put_in_own_words(f, result->hint);
+	if (result->denial_count > 0)
+		put_denials(f, result);
+	(void)fputc('\n', f);
 	if (fclose(f) == 0)
 		(void)put(STDERR_FILENO, line, len);
 }
@@ -378,7 +503,7 @@ static int execute(struct run *run, struct gbx_session *session, struct gbx_erro
 	if (gbx_run(session, &run->request, &result, why) < 0)
 		return EXIT_GLOVEBOX;
 	status = result.exit_code;
-	say_denials(run, &result);
+	say_hint(run, &result);
 	if (run->out_dir && run_out_end(&run->out, &result) < 0)
 		status = EXIT_GLOVEBOX;
 	if (run->json && (put(STDOUT_FILENO, result.json, strlen(result.json)) < 0 ||

@@ -101,12 +101,24 @@ static void begin(struct run_out *o, const struct gbx_artifact *a)
 		complain(o, -r);
 }
 
+/* What bounds it, as far as a setting does. */
+static const char *setting_of(const char *reason)
+{
+	static const char *const list[][2] = { { "count", " (artifact-files)" },
+		{ "too_large", " (artifact-file-bytes)" }, { "total_bytes", " (artifact-bytes)" } };
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		if (strcmp(list[i][0], reason) == 0)
+			return list[i][1];
+	return "";
+}
+
 static void leave_out(struct run_out *o, const struct gbx_artifact *a)
 {
 	if (o->quiet || o->left_out++ >= LEFT_OUT_SHOWN)
 		return;
 	(void)snprintf(o->path, sizeof(o->path), "%s", a->path);
-	error(0, 0, "--out: %s is left out: %s", LQ(o->path), a->reason);
+	error(0, 0, "--out: %s is left out: %s%s", LQ(o->path), a->reason, setting_of(a->reason));
 }
 
 /* What is there under the name is replaced, not written into: it may have other names. And only by

@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "caller/image/store.h"
 #include "caller/lib/manifests.h"
 #include "caller/lib/overrides.h"
 #include "caller/lib/spawn.h"
@@ -27,6 +28,9 @@
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U /* since Linux 6.3; older ones refuse it and need it not */
 #endif
+
+/* The manifests of our languages, carried in the program (src/priv/meson.build). */
+extern const unsigned char runtimes_start[], runtimes_end[];
 
 #define FIRST_FD 3
 #define HIGH_FD  16
@@ -195,16 +199,27 @@ static int await_config(int channel_fd, struct msg *ret, struct fault *f)
 	return r < 0 ? fault_set(f, r, "receive from the config process") : 0;
 }
 
+static int open_manifests(struct fault *f)
+{
+	cleanup_fd int fd = memfd_create("runtimes", MFD_CLOEXEC);
+	int r = fd < 0 ? -errno
+		       : io_write_all(fd, runtimes_start, (size_t)(runtimes_end - runtimes_start));
+
+	return r < 0 ? fault_set(f, r, "memfd for the manifests") : take_fd(&fd);
+}
+
 /* Have the settings read as the supervisor would, by the same confined process. */
-static int check_config(int overrides_fd, int file_fd, struct fault *f)
+static int read_config(int overrides_fd, int file_fd, struct settings *ret, struct fault *f)
 {
 	cleanup_fd int ours = -1, theirs = -1, passwd = open_ids("/etc/passwd"),
 		       group = open_ids("/etc/group"), subuid = open_ids("/etc/subuid"),
-		       null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		       manifests = open_manifests(f);
 	struct msg m;
 	int pair[2], r;
 	pid_t pid;
 
+	if (manifests < 0)
+		return manifests;
 	r = channel_pair(pair, 0);
 	if (r < 0)
 		return fault_set(f, r, "socket pair");
@@ -214,8 +229,8 @@ static int check_config(int overrides_fd, int file_fd, struct fault *f)
 		&(struct spawn_plan){
 			.program = "/proc/self/exe",
 			.role = "@config",
-			.fds = (const int[]){ theirs, overrides_fd, file_fd, null_fd, passwd, group,
-				subuid },
+			.fds = (const int[]){ theirs, overrides_fd, file_fd, manifests, passwd,
+				group, subuid },
 			.nfds = 7,
 			.log_fd = STDERR_FILENO,
 		},
@@ -229,7 +244,50 @@ static int check_config(int overrides_fd, int file_fd, struct fault *f)
 		*f = m.as.CONFIG_BAD.fault;
 		return fault_launder(f);
 	}
-	if (r == 0 && m.as.CONFIG.settings.uid_range_taken)
+	if (r == 0)
+		*ret = m.as.CONFIG.settings;
+	return r;
+}
+
+static int check_image(const struct settings *s, struct fault *f)
+{
+	CLEANUP(store_close) struct store store = { .fd = -1 };
+	struct image_record record;
+	int r;
+
+	if (!s->image[0])
+		return 0;
+	r = store_open(&store, s->image_dir, false, f);
+	if (r == 0)
+		r = store_read(&store, s->image, &record, f);
+	return r < 0 ? fault_wrap(f, "image") : 0;
+}
+
+/* A server starts without it, and keeps no files: more than a misspelt path is meant to do. */
+static int check_artifact_dir(const struct settings *s, struct fault *f)
+{
+	struct stat st;
+
+	if (s->artifact_store == 0)
+		return 0;
+	if (stat(s->artifact_dir, &st) < 0)
+		return fault_set(f, -errno, "artifact-dir: %.200s", s->artifact_dir);
+	if (!S_ISDIR(st.st_mode))
+		return fault_set(f, -ENOTDIR, "artifact-dir: %.200s", s->artifact_dir);
+	return 0;
+}
+
+/* What the settings name on this host; not what only a start can show. */
+static int check_config(int overrides_fd, int file_fd, struct fault *f)
+{
+	struct settings s;
+	int r = read_config(overrides_fd, file_fd, &s, f);
+
+	if (r == 0)
+		r = check_image(&s, f);
+	if (r == 0)
+		r = check_artifact_dir(&s, f);
+	if (r == 0 && s.uid_range_taken)
 		(void)puts("warning: uid-base: ids of the range belong to somebody on this host");
 	return r;
 }
@@ -265,6 +323,6 @@ int serve_main(int argc, char **argv)
 		error(0, 0, "%s", f.text);
 		return EXIT_FAILURE;
 	}
-	(void)puts("glovebox: the settings are right");
+	(void)puts("glovebox: the settings and the manifests are right");
 	return EXIT_SUCCESS;
 }

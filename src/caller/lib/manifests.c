@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,28 @@ static int check_file(int fd, const char *dir, const char *name, struct fault *f
 	return 0;
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+	size_t len = strlen(name), end_len = strlen(end);
+
+	return len > end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+/* What is no folder of a language may lie there, but not what is meant to be one. */
+static int is_misplaced(const char *name, int why, const char *dir, struct fault *f)
+{
+	if (strcmp(name, "runtime.yaml") == 0)
+		return fault_say(f, -EINVAL,
+			"%s/runtime.yaml: the manifest lies in the folder of its language; name "
+			"the "
+			"folder above as the one of all languages",
+			dir);
+	if (ends_in(name, ".yaml") || ends_in(name, ".yml"))
+		return fault_say(f, -EINVAL, "%s/%s: a manifest is %s/LANGUAGE/runtime.yaml", dir,
+			name, dir);
+	return why == ENOENT ? fault_say(f, -ENOENT, "%s/%s: holds no runtime.yaml", dir, name) : 0;
+}
+
 static int write_one(int to, int dir_fd, const char *dir, const char *name, struct fault *f)
 {
 	char path[NAME_MAX + sizeof("/runtime.yaml")], text[MANIFEST_BYTES_MAX + 1];
@@ -58,7 +81,7 @@ static int write_one(int to, int dir_fd, const char *dir, const char *name, stru
 	(void)snprintf(path, sizeof(path), "%s/runtime.yaml", name);
 	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return 0; /* no folder of a language */
+		return is_misplaced(name, errno, dir, f);
 	if (fd < 0)
 		return fault_set(f, -errno, "%s/%s", dir, path);
 	r = check_file(fd, dir, name, f);

@@ -14,6 +14,10 @@
  * somebody outside keeps a write end: then the answer must not hang on it. */
 #define DRAIN_MS 10000
 
+/* Of error output that nobody wants kept, and that is looked at for what stood in the way: half of
+ * it are the last bytes. */
+#define UNKEPT_BYTES 8192
+
 /* Its files: the supervisor ends a collector in 20 s. */
 #define FILES_MS 30000
 
@@ -41,7 +45,8 @@ static int make_pipe(int ret_fds[2], int our_end, struct fault *f)
 int pump_init(struct pump *p, struct gbx_session *s, const struct gbx_request *q, int ret_theirs[3],
 	struct fault *f)
 {
-	size_t cap = (size_t)s->hello.settings.output_bytes;
+	size_t cap =
+		q->flags & GBX_NO_CAPTURE ? UNKEPT_BYTES : (size_t)s->hello.settings.output_bytes;
 	int fds[2], r;
 
 	p->session = s;
@@ -132,7 +137,8 @@ static int read_output(struct pump *p, enum pump_stream i, struct fault *f)
 	if (q->on_output)
 		q->on_output(
 			q->context, p->is_compiler ? GBX_COMPILER : streams[i], bytes, (size_t)n);
-	if (!(q->flags & GBX_NO_CAPTURE) && output_feed(&p->captures[i], bytes, (size_t)n) < 0)
+	if ((i == PUMP_ERR || !(q->flags & GBX_NO_CAPTURE)) &&
+		output_feed(&p->captures[i], bytes, (size_t)n) < 0)
 		return fault_set(f, -ENOMEM, "keep the program's output");
 	return 0;
 }

@@ -87,25 +87,29 @@ static int make_json(struct pump *p, const struct run_limits *limits, char **ret
 
 static int make_denials(struct pump *p, const struct run_limits *limits, struct gbx_result *ret)
 {
-	bool kept = !(p->request->flags & GBX_NO_CAPTURE);
 	struct output_view out, err;
 	struct denials_of of = {
 		.result = &p->result, .limits = limits, .settings = &p->session->hello.settings
 	};
 	struct denials d;
 
-	if (kept) {
-		out = output_view(&p->captures[PUMP_OUT]);
-		err = output_view(&p->captures[PUMP_ERR]);
-		of.out = &out;
-		of.err = &err;
-	}
+	out = output_view(&p->captures[PUMP_OUT]);
+	err = output_view(&p->captures[PUMP_ERR]);
+	/* Nobody has asked for what is kept only to be looked at here. */
+	if (p->request->flags & GBX_NO_CAPTURE)
+		out.dropped = err.dropped = 0;
+	of.out = &out;
+	of.err = &err;
 	denials_find(&of, &d);
+	if (d.hint[0]) {
+		ret->hint = strdup(d.hint);
+		if (!ret->hint)
+			return -ENOMEM;
+	}
 	if (d.count == 0)
 		return 0;
 	ret->denials = calloc(d.count, sizeof(*ret->denials));
-	ret->hint = strdup(d.hint);
-	if (!ret->denials || !ret->hint)
+	if (!ret->denials)
 		return -ENOMEM;
 	for (; ret->denial_count < d.count; ret->denial_count++) {
 		const struct denial *from = &d.list[ret->denial_count];

@@ -42,14 +42,34 @@ static int check_limit(const struct limit_check *c, struct fault *f)
 		(double)c->most / c->scale, c->setting);
 }
 
+/* The image that the session's own cells are made of is number 0, in python's place. */
+static bool is_session_image(const struct gbx_session *s, const char *name)
+{
+	return name && strcmp(name, s->hello.settings.image) == 0;
+}
+
+static int find_image(const struct gbx_session *s, const char *name)
+{
+	return is_session_image(s, name) ? 0 : offers_find_image(&s->offers, name, strlen(name));
+}
+
+static int refuse_name(const struct offers *offers, bool image, const char *name, struct fault *f)
+{
+	const char *like = offers_like(offers, image, name, strlen(name));
+	char list[OFFERS_NAMES_MAX];
+
+	(void)offers_names(offers, image, list, sizeof(list));
+	return fault_say(f, -EINVAL, "%s: \"%.64s\" is none of those known here%s%s%s: %s",
+		image ? "image" : "language", name, like ? "; did you mean \"" : "",
+		like ? like : "", like ? "\"?" : "", list[0] ? list : "there are none");
+}
+
 /* The number of the request's language, or of its image. */
 static int choose_language(
 	const struct gbx_session *s, const struct gbx_request *q, uint32_t *ret, struct fault *f)
 {
 	const struct offers *offers = &s->offers;
-	const char *what = q->image ? "image" : "language",
-		   *name = q->image ? q->image : q->language;
-	char list[OFFERS_NAMES_MAX];
+	const char *name = q->image ? q->image : q->language;
 	int number = 0;
 
 	if (q->image && q->language)
@@ -57,18 +77,15 @@ static int choose_language(
 			"image: it has its own interpreter; give language or "
 			"image, not both");
 	if (name)
-		number = q->image ? offers_find_image(offers, name, strlen(name))
-				  : offers_find(offers, name, strlen(name));
+		number = q->image ? find_image(s, name) : offers_find(offers, name, strlen(name));
 	if (number >= 0) {
 		*ret = (uint32_t)number;
-		if ((q->flags & GBX_RETURN_LAST) && !offers->of[number].reports)
+		if ((q->flags & GBX_RETURN_LAST) && (q->image || !offers->of[number].reports))
 			return fault_say(f, -EINVAL, "a program in %s tells no last value",
-				offers->of[number].name);
+				q->image ? q->image : offers->of[number].name);
 		return 0;
 	}
-	(void)offers_names(offers, q->image, list, sizeof(list));
-	return fault_say(f, -EINVAL, "%s: \"%.64s\" is none of those known here: %s", what, name,
-		list[0] ? list : "there are none");
+	return refuse_name(offers, q->image != NULL, name, f);
 }
 
 static int choose_limits(const struct gbx_session *session, const struct gbx_request *q,
@@ -304,8 +321,8 @@ static int run_parts(
 	if (!p || (offer->compiled && !compiler))
 		return fault_set(f, -ENOMEM, "run");
 	p->report_fd = p->input_fd = p->output_fds[PUMP_OUT] = p->output_fds[PUMP_ERR] = -1;
-	if (offer->is_image)
-		p->image = offer->name;
+	if (c->request->image)
+		p->image = c->request->image;
 	else
 		p->language = offer->name;
 	p->limits = c->limits;

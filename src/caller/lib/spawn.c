@@ -124,6 +124,11 @@ int spawn_role(const struct spawn_plan *plan, pid_t *ret_pid, struct fault *f)
 		r = child_attributes(&attr);
 	if (r == 0)
 		r = posix_spawn(ret_pid, program, &actions, &attr, argv, envp);
+	if (r == ENOENT && !plan->program)
+		return fault_say(f, -r,
+			"start %.120s: there is no such program; GLOVEBOX_PROGRAM=PATH in the "
+			"environment, or gbx_options.program, names another",
+			program);
 	return r == 0 ? 0 : fault_set(f, -r, "start %.120s", program);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/fault.h"
+#include "base/likeness.h"
 #include "edge/config/value.h"
 #include "wire/layer.h"
 
@@ -108,9 +109,33 @@ static void find_key(const struct document *text, const char *key, struct compla
 		c->at = at;
 }
 
+/* The key of the document, or of a section of it, that may have been meant; NULL: none. */
+static const char *like_key(const cyaml_schema_value_t *schema, const char *key, unsigned *best)
+{
+	const char *like = NULL, *inner;
+
+	if (schema->type != CYAML_MAPPING)
+		return NULL;
+	for (const cyaml_schema_field_t *field = schema->mapping.fields; field->key; field++) {
+		/* Known elsewhere, and not here: that is no other key. */
+		unsigned far = strcmp(key, field->key) == 0
+				       ? LIKENESS_NONE
+				       : likeness(key, strlen(key), field->key);
+
+		if (far < *best) {
+			*best = far;
+			like = field->key;
+		}
+		inner = like_key(&field->value, key, best);
+		if (inner)
+			like = inner;
+	}
+	return like;
+}
+
 /* What libcyaml said, in words that help whoever wrote the file. */
-static int explain(
-	const struct document *text, cyaml_err_t err, struct complaint *c, struct fault *f)
+static int explain(const struct document *text, const cyaml_schema_value_t *schema, cyaml_err_t err,
+	struct complaint *c, struct fault *f)
 {
 	static const char unknown[] = "Unexpected key: ", again[] = "Mapping field already seen: ";
 	static const struct {
@@ -122,13 +147,16 @@ static int explain(
 		{ "Expecting STRING", "expected a single value" },
 	};
 	char quoted[VALUE_QUOTE_MAX], why[256];
-	const char *key;
+	const char *key, *like;
+	unsigned far = LIKENESS_NONE;
 
 	if (strncmp(c->reason, unknown, strlen(unknown)) == 0) {
 		key = c->reason + strlen(unknown);
 		find_key(text, key, c);
-		(void)snprintf(why, sizeof(why), "\"%s\" is no key that is known here",
-			value_quote(key, quoted));
+		like = like_key(schema, key, &far);
+		(void)snprintf(why, sizeof(why), "\"%s\" is no key that is known here%s%s%s",
+			value_quote(key, quoted), like ? "; did you mean \"" : "", like ? like : "",
+			like ? "\"?" : "");
 	} else if (strncmp(c->reason, again, strlen(again)) == 0) {
 		key = c->reason + strlen(again);
 		find_key(text, key, c);
@@ -171,7 +199,7 @@ int document_load(const struct document *text, const cyaml_schema_value_t *schem
 	}
 	if (loaded)
 		document_free(schema, loaded);
-	return explain(text, err, &c, f);
+	return explain(text, schema, err, &c, f);
 }
 
 void document_free(const cyaml_schema_value_t *schema, void *loaded)

@@ -5,6 +5,7 @@
 #include "edge/config/runtime.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +21,8 @@ static struct language *place(struct languages *l, const char *name)
 	return l->count < LANGUAGES_MAX ? &l->of[l->count++] : NULL;
 }
 
-static int read_one(struct languages *l, const char *folder, size_t folder_len, const char *text,
-	struct fault *f)
+static int read_one(struct languages *l, languages_set *operators, const char *folder,
+	size_t folder_len, const char *text, struct fault *f)
 {
 	static struct language read; /* static: too large for a careful stack */
 	char name[FOLDER_MAX + sizeof("/runtime.yaml")];
@@ -50,10 +51,13 @@ static int read_one(struct languages *l, const char *folder, size_t folder_len, 
 		return fault_say(
 			f, -E2BIG, "%s: there are more than %u languages", name, LANGUAGES_MAX);
 	*to = read;
+	if (operators)
+		*operators |= (languages_set)1 << (to - l->of);
 	return 0;
 }
 
-int languages_read(struct languages *l, const char *bytes, size_t len, bool own, struct fault *f)
+int languages_read(struct languages *l, languages_set *operators, const char *bytes, size_t len,
+	struct fault *f)
 {
 	const char *end = bytes + len, *at = bytes;
 
@@ -65,9 +69,9 @@ int languages_read(struct languages *l, const char *bytes, size_t len, bool own,
 
 		if (!equals)
 			return fault_say(f, -EINVAL, "runtimes: a record without an end or a name");
-		if (own == is_marked) {
+		if ((operators != NULL) == is_marked) {
 			at += is_marked;
-			r = read_one(l, at, (size_t)(equals - at), equals + 1, f);
+			r = read_one(l, operators, at, (size_t)(equals - at), equals + 1, f);
 			if (r < 0)
 				return r;
 		}
@@ -87,25 +91,35 @@ static bool goes_by(const struct offer *o, const char *word)
 	return false;
 }
 
-static int check_word(const struct languages *l, unsigned own, const char *word, struct fault *f)
+static bool is_in(languages_set set, unsigned i)
+{
+	return (set & (languages_set)1 << i) != 0;
+}
+
+static int check_word(const struct languages *l, languages_set operators, unsigned own,
+	const char *word, struct fault *f)
 {
 	for (unsigned i = 0; i < l->count; i++) {
+		bool other = is_in(operators, i) && !is_in(operators, own);
+		unsigned here = other ? i : own, there = other ? own : i;
+
 		if (i != own && goes_by(&l->of[i].offer, word))
 			return fault_say(f, -EINVAL,
 				"%s/runtime.yaml: \"%s\" is also a name of %s: each stands for one "
 				"language",
-				l->of[own].runtime.name, word, l->of[i].runtime.name);
+				l->of[here].runtime.name, word, l->of[there].runtime.name);
 	}
 	return 0;
 }
 
-static int check_words(const struct languages *l, unsigned own, struct fault *f)
+static int check_words(
+	const struct languages *l, languages_set operators, unsigned own, struct fault *f)
 {
 	const struct offer *o = &l->of[own].offer;
-	int r = check_word(l, own, o->name, f);
+	int r = check_word(l, operators, own, o->name, f);
 
 	for (unsigned i = 0; r == 0 && i < LANGUAGE_ALIASES_MAX && o->aliases[i][0]; i++)
-		r = check_word(l, own, o->aliases[i], f);
+		r = check_word(l, operators, own, o->aliases[i], f);
 	return r;
 }
 
@@ -119,12 +133,12 @@ static void put_first(struct languages *l, unsigned i)
 	l->of[0] = first;
 }
 
-int languages_settle(struct languages *l, struct fault *f)
+int languages_settle(struct languages *l, languages_set operators, struct fault *f)
 {
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < l->count; i++)
-		r = check_words(l, i, f);
+		r = check_words(l, operators, i, f);
 	for (unsigned i = 1; i < l->count; i++) {
 		if (strcmp(l->of[i].runtime.name, LANGUAGE_DEFAULT) == 0)
 			put_first(l, i);

@@ -9,8 +9,8 @@
 
 #include "wire/language.h"
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct fault;
 
@@ -18,9 +18,16 @@ struct fault;
  * the operator come among the overrides, with LANGUAGES_MARK in front. */
 #define LANGUAGES_MARK '@'
 
-/* Read the records in `bytes`. `own`: the operator's, of which what has no mark is passed over. */
-int languages_read(struct languages *l, const char *bytes, size_t len, bool own, struct fault *f)
-	__attribute__((nonnull));
+/* Which of them are the operator's: a bit for each. */
+typedef uint32_t languages_set;
+_Static_assert(LANGUAGES_MAX <= 32, "languages_set");
 
-/* When all are there: no name or alias stands for two, and the default one is number 0. */
-int languages_settle(struct languages *l, struct fault *f) __attribute__((nonnull));
+/* Read the records in `bytes`. With `operators` they are the operator's, of which what has no mark
+ * is passed over, and each gets its bit; NULL: the program's own. */
+int languages_read(struct languages *l, languages_set *operators, const char *bytes, size_t len,
+	struct fault *f) __attribute__((nonnull(1, 3, 5)));
+
+/* When all are there: no name or alias stands for two, and the default one is number 0. Where one
+ * does, and the operator has written one of the two manifests, the message names that. */
+int languages_settle(struct languages *l, languages_set operators, struct fault *f)
+	__attribute__((nonnull));

@@ -98,7 +98,8 @@ static int read_file(const char *name, struct config *c, struct fault *f)
 	return document_configure(&(struct document){ b.bytes, b.len, name }, c, f);
 }
 
-static int read_overrides(struct config *c, struct languages *l, struct fault *f)
+static int read_overrides(
+	struct config *c, struct languages *l, languages_set *operators, struct fault *f)
 {
 	CLEANUP_BLOB b = { 0 };
 	int r;
@@ -108,10 +109,10 @@ static int read_overrides(struct config *c, struct languages *l, struct fault *f
 	r = read_blob(CONFIG_FD_OVERRIDES, OVERRIDES_BYTES_MAX, "overrides", &b, f);
 	if (r == 0)
 		r = config_override(c, b.bytes, b.len, f);
-	return r < 0 ? r : languages_read(l, b.bytes, b.len, true, f);
+	return r < 0 ? r : languages_read(l, operators, b.bytes, b.len, f);
 }
 
-/* Those that the program carries; none where only settings are checked. */
+/* Those that the program carries. */
 static int read_manifests(struct languages *l, struct fault *f)
 {
 	CLEANUP_BLOB b = { 0 };
@@ -119,7 +120,7 @@ static int read_manifests(struct languages *l, struct fault *f)
 
 	(void)lseek(CONFIG_FD_RUNTIMES, 0, SEEK_SET);
 	r = read_blob(CONFIG_FD_RUNTIMES, DOCUMENT_BYTES_MAX, "runtimes", &b, f);
-	return r < 0 ? r : languages_read(l, b.bytes, b.len, false, f);
+	return r < 0 ? r : languages_read(l, NULL, b.bytes, b.len, f);
 }
 
 static int check_ids(struct settings *s, struct fault *f)
@@ -191,6 +192,7 @@ static bool has_default(const struct languages *l)
 static int configure(const struct config_host *host, const char *name, struct config *c,
 	struct languages *l, struct fault *f)
 {
+	languages_set operators = 0;
 	const char *broken;
 	int r;
 
@@ -199,11 +201,11 @@ static int configure(const struct config_host *host, const char *name, struct co
 	if (r == 0)
 		r = read_manifests(l, f);
 	if (r == 0)
-		r = read_overrides(c, l, f);
+		r = read_overrides(c, l, &operators, f);
 	if (r == 0)
 		r = config_settle(c, host, f);
 	if (r == 0)
-		r = languages_settle(l, f);
+		r = languages_settle(l, operators, f);
 	if (r == 0)
 		r = check_ids(&c->settings, f);
 	if (r < 0 || !has_default(l))

@@ -86,6 +86,15 @@ static bool is_in_range(const struct setting *s, uint64_t n)
 	return n >= least_number(s) && n <= s->most;
 }
 
+/* A number of bytes, and too few: 64 is meant to be 64M. */
+static bool is_bare_size(const struct setting *s, const char *value)
+{
+	uint64_t n;
+
+	return s->type == VALUE_SIZE && value[strspn(value, "0123456789")] == '\0' &&
+	       value_parse_number(s->type, value, &n) == 0 && n < least_number(s);
+}
+
 static int complain(const struct setting *s, const char *value, int why,
 	const struct config_source *from, struct fault *f)
 {
@@ -99,6 +108,13 @@ static int complain(const struct setting *s, const char *value, int why,
 			value_format(s->type, s->most, most));
 	(void)value_quote(value, quoted);
 	(void)describe(from, s->key, source);
+	/* The command line's `run --memory 64` is MiB. */
+	if (why == -ERANGE && is_bare_size(s, value))
+		return fault_say(f, -EINVAL,
+			"%s: \"%s\" is that many bytes, and out of range, which is %s: write %sM "
+			"for "
+			"MiB (%s)",
+			s->key, quoted, range, quoted, source);
 	if (why == -ERANGE)
 		return fault_say(f, -EINVAL, "%s: \"%s\" is out of range, which is %s (%s)", s->key,
 			quoted, range, source);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 struct manifest_limits {
@@ -122,30 +123,49 @@ static int refuse(const struct document *text, const char *section, const char *
 		value_quote(value, quoted), expected);
 }
 
-static int take_number(const struct document *text, const char *key, enum value_type type,
-	const char *value, uint64_t *ret, struct fault *f)
+struct range {
+	const char *key;
+	enum value_type type;
+	uint64_t least, most;
+};
+
+/* 0 stands for the server's own, and is in no range: nobody means that by writing it. */
+static int take_number(const struct document *text, const struct range *range, const char *value,
+	uint64_t *ret, struct fault *f)
 {
-	/* 0 stands for the server's own; nobody means that by writing it. */
-	if (value && (value_parse_number(type, value, ret) < 0 || *ret == 0))
-		return refuse(text, "limits", key, value, value_expectation(type), f);
-	return 0;
+	char least[VALUE_TEXT_MAX], most[VALUE_TEXT_MAX], expected[128 + 2 * VALUE_TEXT_MAX];
+
+	if (!value || (value_parse_number(range->type, value, ret) == 0 && *ret >= range->least &&
+			      *ret <= range->most))
+		return 0;
+	(void)snprintf(expected, sizeof(expected), "%s, from %s to %s",
+		value_expectation(range->type), value_format(range->type, range->least, least),
+		value_format(range->type, range->most, most));
+	return refuse(text, "limits", range->key, value, expected, f);
 }
 
 static int take_limits(const struct document *text, const struct manifest_limits *m,
 	struct run_limits *ret, struct fault *f)
 {
+	static const struct range timeout = { "timeout", VALUE_DURATION, LIMIT_TIMEOUT_MIN_US,
+		LIMIT_TIMEOUT_MAX_US };
+	static const struct range memory = { "memory", VALUE_SIZE, LIMIT_MEMORY_MIN_BYTES,
+		LIMIT_MEMORY_MAX_BYTES };
+	static const struct range cpus = { "cpu", VALUE_CPUS, LIMIT_CPU_MIN_MILLI,
+		LIMIT_CPU_MAX_MILLI };
+	static const struct range processes = { "pids", VALUE_COUNT, LIMIT_PIDS_MIN,
+		LIMIT_PIDS_MAX };
 	uint64_t cpu = 0, pids = 0;
-	int r = take_number(text, "timeout", VALUE_DURATION, m->timeout, &ret->timeout_us, f);
+	int r = take_number(text, &timeout, m->timeout, &ret->timeout_us, f);
 
 	if (r == 0)
-		r = take_number(text, "memory", VALUE_SIZE, m->memory, &ret->memory_bytes, f);
+		r = take_number(text, &memory, m->memory, &ret->memory_bytes, f);
 	if (r == 0)
-		r = take_number(text, "cpu", VALUE_CPUS, m->cpu, &cpu, f);
+		r = take_number(text, &cpus, m->cpu, &cpu, f);
 	if (r == 0)
-		r = take_number(text, "pids", VALUE_COUNT, m->pids, &pids, f);
-	/* What is too much for the struct is too much for its range: language_fault(). */
-	ret->cpu_milli = cpu < UINT32_MAX ? (uint32_t)cpu : UINT32_MAX;
-	ret->pids = pids < UINT32_MAX ? (uint32_t)pids : UINT32_MAX;
+		r = take_number(text, &processes, m->pids, &pids, f);
+	ret->cpu_milli = (uint32_t)cpu; /* their ranges fit */
+	ret->pids = (uint32_t)pids;
 	return r;
 }
 
@@ -188,6 +208,28 @@ static int convert(const struct document *text, const struct manifest *m, struct
 		       : 0;
 }
 
+/* A rule that the wire has too, which knows no lines: the key that it speaks of has one. */
+static int refuse_whole(const struct document *text, const char *rule, struct fault *f)
+{
+	static const struct {
+		const char *words, *key;
+	} keys[] = { { "main-file", "main-file" }, { "argv", "argv" }, { "env", "env" },
+		{ "roots", "roots" }, { "an alias", "aliases" }, { "a suffix", "suffixes" },
+		{ "package", "package" }, { "inventory", "inventory" }, { "a name", "name" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		struct document_place at = { 0, 0 };
+
+		if (!strstr(rule, keys[i].words))
+			continue;
+		at = document_find(text, keys[i].key, true, at);
+		if (at.line > 0)
+			return fault_say(f, -EINVAL, "%s line %u, column %u: %s", text->name,
+				at.line, at.column, rule);
+	}
+	return fault_say(f, -EINVAL, "%s: %s", text->name, rule);
+}
+
 int runtime_parse(const struct document *text, struct language *ret, struct fault *f)
 {
 	const char *broken;
@@ -205,5 +247,5 @@ int runtime_parse(const struct document *text, struct language *ret, struct faul
 	if (r < 0)
 		return r;
 	broken = language_fault(ret);
-	return broken ? fault_say(f, -EINVAL, "%s: %s", text->name, broken) : 0;
+	return broken ? refuse_whole(text, broken, f) : 0;
 }

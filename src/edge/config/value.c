@@ -22,7 +22,7 @@ const char *value_expectation(enum value_type type)
 		[VALUE_MODULES] = "names of modules with commas between them",
 		[VALUE_IMAGE] = "the name of an image: letters, digits, -, _ and .",
 		[VALUE_LAYER_SET] = "a layer of the cage (`glovebox doctor` lists them)",
-		[VALUE_LISTEN] = "ADDR:PORT, [ADDR6]:PORT or unix:/PATH",
+		[VALUE_LISTEN] = "ADDR:PORT (127.0.0.1:8000), [ADDR6]:PORT or unix:/PATH",
 		[VALUE_LEVEL] = "err, warn, info or debug",
 	};
 

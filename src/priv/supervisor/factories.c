@@ -31,12 +31,21 @@ static bool is_there(const char *path)
 	return sys.fstatat(AT_FDCWD, path, &st, 0) == 0;
 }
 
-static int miss(const struct language *l, const char *path, struct fault *f)
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return sys.fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* `what` the path is, if that is not plain. */
+static int miss(const struct language *l, const char *path, const char *what, struct fault *f)
 {
 	const char *package = l->offer.package;
 
-	return fault_say(f, -ENOENT, "%s is not installed on this server: there is no %s%s%s",
-		l->runtime.name, path, package[0] ? "; on Debian: apt-get install " : "", package);
+	return fault_say(f, -ENOENT, "%s is not installed on this server: there is no %s%s%s%s",
+		l->runtime.name, path, what, package[0] ? "; on Debian: apt-get install " : "",
+		package);
 }
 
 /* One that is mounted stays, whatever became of its name. */
@@ -65,12 +74,19 @@ int factories_look(const struct factories *fs, unsigned language, struct fault *
 	if (l->offer.is_image)
 		return look_at_image(fs, language, f);
 	if (l->offer.compiled && !is_there(l->compile_argv[0]))
-		return miss(l, l->compile_argv[0], f);
+		return miss(l, l->compile_argv[0], "", f);
 	if (!is_built(rt->argv[0]) && !is_there(rt->argv[0]))
-		return miss(l, rt->argv[0], f);
+		return miss(l, rt->argv[0], "", f);
 	for (unsigned i = 0; i < RUNTIME_ROOTS_MAX && rt->roots[i][0]; i++) {
-		if (rt->roots[i][0] != RUNTIME_OPTIONAL && !is_there(rt->roots[i]))
-			return miss(l, rt->roots[i], f);
+		if (rt->roots[i][0] == RUNTIME_OPTIONAL)
+			continue;
+		if (!is_there(rt->roots[i]))
+			return miss(l, rt->roots[i], ", one of the roots of its manifest", f);
+		if (!is_directory(rt->roots[i]))
+			return fault_say(f, -ENOTDIR,
+				"%s cannot be used: %s, one of the roots of its manifest, is no "
+				"directory",
+				l->runtime.name, rt->roots[i]);
 	}
 	return 0;
 }

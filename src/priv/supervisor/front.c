@@ -116,6 +116,11 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 	if (fd < 0)
 		return fault_set(f, -errno, "socket for %s", url);
 	r = prepare(fd, &s->listen, &a, len);
+	if (r == -EADDRINUSE)
+		return fault_say(f, r,
+			"listen on %s: something else listens there; --listen ADDR:PORT, as "
+			"127.0.0.1:8001, or unix:PATH takes another address",
+			url);
 	if (r < 0)
 		return fault_set(f, r, "listen on %s", url);
 	r = open_up(fd, &s->listen, &bound);
