@@ -2,6 +2,7 @@
 ends them by the same limits; what is not installed, not known or not fitting is a 422."""
 import importlib.util
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -310,7 +311,6 @@ def test_no_build_outlives_its_run(server):
 
 
 def test_a_client_that_leaves_at_any_time_leaves_no_build(server):
-    import socket
     import time
     before = server.rest()
     body = b'{"language": "c", "code": "int main(void) { for (;;); }", "timeout_seconds": 30}'
@@ -322,6 +322,33 @@ def test_a_client_that_leaves_at_any_time_leaves_no_build(server):
             s.shutdown(socket.SHUT_RDWR)
     server.settles_to(before)
     assert server.execute(PROGRAMS["c"]["hello"], language="c", timeout_seconds=30).stdout == "hello\n"
+
+
+# Its main process ends at a time that the client knows, and what it leaves takes some time to be killed.
+LEAVES_CHILDREN = """
+for i in 1 2 3 4 5 6; do perl -e '$x = "a" x (15 << 20); sleep 1000' </dev/null >/dev/null 2>&1 & done
+while [ ${EPOCHREALTIME/[.,]/} -lt %d ]; do sleep 0.001; done
+cp /usr/bin/true /build/program
+"""
+
+
+def test_a_client_that_leaves_while_the_compiler_is_killed_leaves_no_build(serve, tmp_path):
+    import json
+    import struct
+    import time
+    text = (TOP / "runtimes" / "c" / "runtime.yaml").read_text()
+    argv = re.search(r"\[/usr/bin/gcc.*\]", text).group()
+    server = serve("--runtimes", str(manifest(tmp_path, "c", text.replace(argv, "[/usr/bin/bash, main.c]"))))
+    before = server.rest()
+    for ms in range(0, 40, 4):
+        end = time.time() + 0.7
+        body = json.dumps({"language": "c", "code": LEAVES_CHILDREN % (end * 1e6)}).encode()
+        with server.socket() as s:
+            s.sendall(b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            time.sleep(max(0, end + ms / 1000 - time.time()))
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+    server.settles_to(before)
+    assert server.execute("cp /usr/bin/true /build/program", language="c", timeout_seconds=30).status == "success"
 
 
 # ---- manifests ----

@@ -1,4 +1,4 @@
-/* A board with one place and one cell, over a kernel that makes nothing (tests/fuzz/no_kernel.h): the
+/* A board with one place (board.slots can be more) and one cell, over a kernel that makes nothing (tests/fuzz/no_kernel.h): the
  * test speaks the parts of its client and of the cell's processes, and the clock stands where it has
  * to.
  *
@@ -20,7 +20,10 @@ extern struct play {
 	struct taskstats_feed records;
 	struct pool pool;
 	struct board board;
-	struct run_limits asked; /* of the next run */
+	struct run_limits asked;    /* of the next run */
+	struct msg_submit next;     /* its run, language, part and build */
+	struct languages languages; /* 1: interpreted; 2: compiled, but not installed */
+	struct factories factories;
 	int client_fd;
 } play;
 
@@ -42,7 +45,7 @@ void play_pass_the_deadline(void);
 /* A cell is made: its main, parked, which has read what it was sent. */
 struct no_process *play_park(void);
 
-/* The client submits PLAY_RUN with play.asked. */
+/* The client submits play.next, PLAY_RUN at first, with play.asked. */
 void play_submit(void);
 
 /* Both: a run that has been released to the main that is returned, and not read by it. */

@@ -165,10 +165,13 @@ void board_cancel(struct board *b, uint64_t run)
 	struct job *j = board_find(b, run);
 
 	/* Not there: it has been answered while the message was on its way. */
+	if (j)
+		j->unwanted = true;
 	if (j && (j->state == JOB_WAITING || j->state == JOB_RUNNING))
 		step(b, j, EV_CANCEL);
-	if (!j)
-		builds_release(&b->pool->builds, builds_find(&b->pool->builds, run));
+	/* What it has built may be ready by now, whether its answer is sent or waits. While it is being
+	 * killed there is none yet, and none will stay: board_leave_build(). */
+	builds_release(&b->pool->builds, builds_find(&b->pool->builds, run));
 	collects_cancel(&b->collects, run);
 }
 
