@@ -17,7 +17,7 @@ TEXT_MAX = 1000        # characters of a source line, a name, a path
 MESSAGE_MAX = 16384    # characters of an exception's text
 REPR_MAX = 65536       # characters of a value's repr()
 ITEM_BYTES_MAX = 1 << 20 # of one representation of a value
-JSON_BYTES_MAX = 1 << 18 # of one that is JSON, and of what is told of an error
+JSON_BYTES_MAX = 1 << 18 # of all that are JSON, and of what is told of an error
 VALUE_BYTES_MAX = 3 << 20 # of all of them: figures want room as well
 DEPTH_MAX = 32         # of a value that is told as JSON
 MIME_MAX = 16          # representations
@@ -274,7 +274,7 @@ class Bundle:
     """Representations of one value, as far as there is room for them."""
 
     def __init__(self):
-        self.items, self.omitted, self.left = {}, [], VALUE_BYTES_MAX
+        self.items, self.omitted, self.left, self.json_left = {}, [], VALUE_BYTES_MAX, JSON_BYTES_MAX
 
     def omit(self, what, why):
         if len(self.omitted) < MIME_MAX:
@@ -287,13 +287,14 @@ class Bundle:
             elif isinstance(value, str) and not mime.endswith("json"):
                 encoding, data = "text", plain(value).encode()
             else:
-                encoding, data = "json", to_json(value, JSON_BYTES_MAX)
+                encoding, data = "json", to_json(value, self.json_left)
         except ValueError as e:
             return self.omit(mime, e)
         size = len(data)
         if size > ITEM_BYTES_MAX or size > self.left or len(self.items) == MIME_MAX:
             return self.omit(mime, f"{size} bytes are more than there is room for")
         self.left -= size
+        self.json_left -= size if encoding == "json" else 0
         self.items[mime] = encoding, data
 
     def ask(self, value, name):

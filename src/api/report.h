@@ -12,16 +12,24 @@
 #include "api/writer.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define API_REPORT_FIGURES_MAX 64u /* in all formats; report.py tells of fewer */
 #define API_REPORT_ITEMS_MAX   16u /* representations of a value */
 
+/* What a report can become in a reply: the bytes of all representations and figures as JSON has
+ * them, and everything else. Images take four thirds of the memory, and texts of a program that does
+ * not mean to be a burden little more than they are; a control character takes six bytes. */
+#define API_REPORT_ITEMS_BYTES (UINT64_C(7) << 20)
+#define API_REPORT_WORDS_BYTES (UINT64_C(1) << 20)
+
 /* Bytes of a representation or a figure, in the copy. */
 struct api_report_item {
 	const char *bytes;
 	size_t len;
+	bool left_out; /* it would take more of the reply than there is room for, and the reply says so */
 };
 
 struct api_report {
