@@ -331,6 +331,37 @@ static void a_leaf_that_cannot_be_removed_is_left_after_2_s(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* ---- Cells of other languages ---- */
+
+static void submit_other(uint64_t run)
+{
+	play.next = (struct msg_submit){ .run = run, .language = 1 };
+	play_submit();
+}
+
+/* A place that is free again lies before those that wait: whoever gets it does not. */
+static void a_cell_of_another_language_is_made_for_whoever_waits_longest(void **state)
+{
+	static struct msg m;
+
+	(void)state;
+	play.board.slots = 3;
+	play.settings.max_builds = 0; /* not yet */
+	for (uint64_t run = 20; run < 23; run++)
+		submit_other(run);
+	board_cancel(&play.board, 20);
+	assert_int_equal(play_cause(&m), CAUSE_CANCELLED);
+	board_cancel(&play.board, 21);
+	assert_int_equal(play_cause(&m), CAUSE_CANCELLED);
+	submit_other(23);
+	submit_other(24);
+	assert_int_equal(the_job()->submit.run, 23);
+	play.settings.max_builds = 1;
+	(void)board_tick(&play.board);
+	assert_int_equal(play.pool.orders[0].number, play.board.jobs[2].order);
+	assert_true(play.pool.orders[0].factory == &play.factories.of[1].factory);
+}
+
 /* ---- What a compiler has made ---- */
 
 /* The run in the only place is one of a compiler. */
@@ -446,6 +477,7 @@ int main(void)
 		CASE(who_does_not_die_is_killed_again_until_it_does),
 		CASE(a_run_that_is_cancelled_while_it_waits_has_nothing_to_kill),
 		CASE(a_leaf_that_cannot_be_removed_is_left_after_2_s),
+		CASE(a_cell_of_another_language_is_made_for_whoever_waits_longest),
 		CASE(what_a_compiler_has_made_stays_for_its_program),
 		CASE(a_client_that_leaves_while_a_compiler_is_killed_leaves_no_build),
 		CASE(a_client_that_leaves_before_a_compilers_answer_is_sent_leaves_no_build),
