@@ -105,10 +105,27 @@ def test_figures_over_the_room_are_said_to_be_omitted(started):
     assert all("more than there is room for" in f["omitted"] and f["base64"] is None for f in gone)
 
 
-def test_of_many_figures_the_first_come_and_the_others_are_counted(started):
-    r = run(started, "import warnings\nwarnings.simplefilter('ignore')\nimport matplotlib.pyplot as plt\n"
-                     "for i in range(35): plt.figure(figsize=(0.5, 0.5))")
-    assert [f["omitted"] for f in r["figures"]] == [None] * 32 + ["at most 32 figures are taken"] * 3
+MANY = "import warnings\nwarnings.simplefilter('ignore')\nimport matplotlib.pyplot as plt\n" \
+       "for i in range(%d): plt.figure(figsize=(0.5, 0.5))\n"
+
+
+@pytest.mark.parametrize("count, asked, formats", [(32, "png", 1), (35, "png", 1), (70, "png", 1), (40, "both", 2)])
+def test_of_many_figures_the_first_come_and_the_others_are_counted(started, count, asked, formats):
+    r = run(started, MANY % count, figures=asked)
+    more = [f"at most 32 figures are taken; there are {count - 32} more"] if count > 32 else []
+    assert [f["omitted"] for f in r["figures"]] == [None] * 32 * formats + more
+    assert [f["number"] for f in r["figures"]] == [n for n in range(1, 33) for _ in range(formats)] + [33][:len(more)]
+
+
+def test_the_longest_labels_leave_room_for_all_that_has_to_be_said(started):
+    # Noise, which takes nearly all of it, and labels of six bytes a character for the rest.
+    code = MANY % 40 + "import numpy as np\nfor i in range(1, 7):\n    n = 250 if i > 1 else 1000\n    plt.figure(i).set_size_inches(n / 100, n / 100)\n" \
+        "    plt.figimage(np.random.rand(n, n, 3))\nfor i in range(1, 41): plt.figure(i).set_label('\\1' * 2000)"
+    r = run(started, code, figures="both")
+    assert len(r["figures"]) == 65 and r["figures"][-1]["omitted"] == "at most 32 figures are taken; there are 8 more"
+    assert len({f["number"] for f in r["figures"]}) == 33
+    without = [f for f in r["figures"][:-1] if f["omitted"]]
+    assert len(without) > 10 and all("more than there is room for" in f["omitted"] for f in without)
 
 
 def test_the_deadline_ends_also_the_drawing(started):
