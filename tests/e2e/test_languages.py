@@ -389,6 +389,28 @@ def test_a_language_is_added_by_a_manifest_alone(serve, tmp_path):
     assert r["installed"] is True and r["version"], r
 
 
+ODD = "import os\nprint('LD_PRELOAD' in os.environ, 'GLOVEBOX_REPORT' in os.environ, os.listdir('/proc/self/fd'))"
+
+
+@pytest.mark.parametrize("argv, code", [
+    ("[/usr/bin/env, python3, main.py]", ODD + "; 1 / 0"),
+    ("[/usr/bin/bash, main.py]", 'echo ${LD_PRELOAD+True}False ${GLOVEBOX_REPORT+True}False "$(cd /proc/self/fd; echo *)"; nothing'),
+    ("[/usr/bin/busybox, sh, main.py]", 'echo ${LD_PRELOAD+True}False ${GLOVEBOX_REPORT+True}False "$(cd /proc/self/fd; echo *)"; nothing'),
+    ("[/usr/bin/ldd, main.py]", None),
+], ids=["what becomes one", "a shell", "a static binary", "a script"])
+def test_an_interpreter_that_cannot_tell_runs_its_programs_and_tells_nothing(serve, tmp_path, argv, code):
+    text = (TOP / "runtimes" / "python" / "runtime.yaml").read_text()
+    text = re.sub(r"(?m)^argv: .*$", "argv: " + argv, text.replace("name: python", "name: odd"), count=1)
+    text = re.sub(r"(?m)^aliases: .*\n", "", text)
+    server = serve("--runtimes", str(manifest(tmp_path, "odd", text)))
+    r = server.execute(code or "1", language="odd", timeout_seconds=30)
+    assert "symbol lookup" not in r.stderr and (r["error"], r["result"], r["figures"]) == (None, None, []), r
+    assert r["warnings"] == [] and r.status == "error", r
+    if code:
+        preload, told, fds = r.stdout.split(" ", 2)
+        assert (preload, told, sorted(re.findall(r"\d+", fds))) == ("False", "False", ["0", "1", "2", "3"]), r
+
+
 def test_the_command_line_shows_what_a_compiler_says(tmp_path):
     program = tmp_path / "p"
     program.write_text('#include <stdio.h>\n#warning beware\nint main(int n, char **v) { puts(v[1]); return 4; }')
