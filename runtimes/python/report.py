@@ -17,12 +17,13 @@ TEXT_MAX = 1000        # characters of a source line, a name, a path
 MESSAGE_MAX = 16384    # characters of an exception's text
 REPR_MAX = 65536       # characters of a value's repr()
 ITEM_BYTES_MAX = 1 << 20 # of one representation of a value
-JSON_BYTES_MAX = 1 << 18 # of one that is JSON, and of what is told of an error
+JSON_BYTES_MAX = 1 << 18 # of all that are JSON, and of what is told of an error
 VALUE_BYTES_MAX = 3 << 20 # of all of them: figures want room as well
 DEPTH_MAX = 32         # of a value that is told as JSON
 MIME_MAX = 16          # representations
 FIGURES_MAX = 32
-SPARE_BYTES = 1 << 16    # room for saying that there was no room
+SPARE_BYTES = 1 << 16    # room for saying that there was no room, 65 times
+SPARE_TEXT_MAX = 64    # characters of a text, of six bytes each at most, in that
 
 
 class Area:
@@ -274,7 +275,7 @@ class Bundle:
     """Representations of one value, as far as there is room for them."""
 
     def __init__(self):
-        self.items, self.omitted, self.left = {}, [], VALUE_BYTES_MAX
+        self.items, self.omitted, self.left, self.json_left = {}, [], VALUE_BYTES_MAX, JSON_BYTES_MAX
 
     def omit(self, what, why):
         if len(self.omitted) < MIME_MAX:
@@ -287,13 +288,14 @@ class Bundle:
             elif isinstance(value, str) and not mime.endswith("json"):
                 encoding, data = "text", plain(value).encode()
             else:
-                encoding, data = "json", to_json(value, JSON_BYTES_MAX)
+                encoding, data = "json", to_json(value, self.json_left)
         except ValueError as e:
             return self.omit(mime, e)
         size = len(data)
         if size > ITEM_BYTES_MAX or size > self.left or len(self.items) == MIME_MAX:
             return self.omit(mime, f"{size} bytes are more than there is room for")
         self.left -= size
+        self.json_left -= size if encoding == "json" else 0
         self.items[mime] = encoding, data
 
     def ask(self, value, name):
@@ -361,9 +363,14 @@ def figures(formats):
     """What matplotlib still has open, in each of these formats, of which it knows more."""
     try:
         managers = sys.modules["matplotlib._pylab_helpers"].Gcf.get_all_fig_managers()
-        for i, manager in enumerate(managers):
+        for manager in managers[:FIGURES_MAX]:
             for kind in formats:
-                draw(manager, kind, i < FIGURES_MAX)
+                draw(manager, kind)
+        left = managers[FIGURES_MAX:]
+        if left:
+            told = about(left[0], formats[0])
+            told["omitted"] = f"at most {FIGURES_MAX} figures are taken; there are {len(left)} more"
+            put_figure(told, b"")
     except BaseException:
         pass
 
@@ -371,21 +378,33 @@ def figures(formats):
 MIMES = {"png": "image/png", "svg": "image/svg+xml"}
 
 
-def draw(manager, kind, wanted):
-    import _io
+def about(manager, kind):
     told = {"number": 0, "label": "", "mime_type": MIMES[kind], "omitted": None}
-    data = b""
     try:
         told["number"] = whole(manager.num) or 0
         told["label"] = clip(str(manager.canvas.figure.get_label()), TEXT_MAX)
-        if wanted:
+    except BaseException as e:
+        told["omitted"] = saying(e)
+    return told
+
+
+def draw(manager, kind):
+    import _io
+    told, data = about(manager, kind), b""
+    try:
+        if told["omitted"] is None:
             file = _io.BytesIO()
             manager.canvas.figure.savefig(file, format=kind)
             data = file.getvalue()
-        else:
-            told["omitted"] = f"at most {FIGURES_MAX} figures are taken"
     except BaseException as e:
         told["omitted"] = saying(e)
-    if not put((FIGURE, to_json(told)), (DATA, data), spare=SPARE_BYTES):
-        told["omitted"] = f"its {len(data)} bytes are more than there is room for"
-        put((FIGURE, to_json(told)), (DATA, b""))
+    put_figure(told, data)
+
+
+def put_figure(told, data):
+    if put((FIGURE, to_json(told)), (DATA, data), spare=SPARE_BYTES):
+        return
+    # In so few bytes that there is room for all of them.
+    told["label"] = clip(told["label"], SPARE_TEXT_MAX)
+    told["omitted"] = clip(told["omitted"] or f"its {len(data)} bytes are more than there is room for", SPARE_TEXT_MAX)
+    put((FIGURE, to_json(told)), (DATA, b""))

@@ -17,13 +17,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define DEPTH_MAX      48 /* of brackets: report.py stops at 32 of a value's own */
-#define FRAMES_MAX     64u
-#define RELATED_MAX    16u
-#define OMITTED_MAX    16u
-#define MIME_MAX       128u /* bytes of a type's name */
-/* Of a text that is parsed: brackets become some 40 times as much memory. */
-#define JSON_BYTES_MAX (UINT64_C(256) << 10)
+#define DEPTH_MAX       48 /* of brackets: report.py stops at 32 of a value's own */
+#define FRAMES_MAX      64u
+#define RELATED_MAX     16u
+#define OMITTED_MAX     16u
+#define MIME_MAX        128u /* bytes of a type's name */
+/* Of a record that is parsed, and of all JSON of a value: brackets become some 40 times as much
+ * memory. */
+#define JSON_BYTES_MAX  (UINT64_C(256) << 10)
+/* Of one representation, and of all of a value; as report.py has them. */
+#define ITEM_BYTES_MAX  (UINT64_C(1) << 20)
+#define VALUE_BYTES_MAX (UINT64_C(3) << 20)
 
 int api_report_make(void)
 {
@@ -66,6 +70,10 @@ static const struct member result_members[] = { { "repr_length", COUNT }, { "omi
 	{ "mime", MIMES } };
 static const struct member figure_members[] = { { "number", COUNT }, { "label", TEXT },
 	{ "mime_type", TEXT }, { "omitted", TEXT_OR_NULL } };
+
+/* Those of them, from the first on, that are written as they were told. */
+#define RESULT_MEMBERS_PLAIN 1
+#define FIGURE_MEMBERS_PLAIN 3
 
 static bool is_object(const json_t *v, const struct member *members, size_t count);
 
@@ -180,7 +188,8 @@ static bool is_object(const json_t *v, const struct member *members, size_t coun
 struct walk {
 	int fd;
 	uint64_t at;
-	size_t used; /* of the copy */
+	size_t used;                     /* of the copy */
+	uint64_t items_left, words_left; /* of the reply's room */
 	struct api_report *ret;
 };
 
@@ -252,6 +261,29 @@ static bool take_data(struct walk *k, struct api_report_item *ret)
 	return true;
 }
 
+static bool is_base64(const char *encoding)
+{
+	return strcmp(encoding, "base64") == 0;
+}
+
+/* What put_item() makes of it. */
+static uint64_t len_in_reply(const char *encoding, const struct api_report_item *item)
+{
+	if (is_base64(encoding))
+		return (item->len + 2) / 3 * 4;
+	if (strcmp(encoding, "json") == 0)
+		return item->len;
+	return writer_text_len(item->bytes, item->len);
+}
+
+/* Of the room in the reply, if it is there. */
+static void take_room(struct walk *k, struct api_report_item *item, uint64_t len)
+{
+	item->left_out = len > k->items_left;
+	if (!item->left_out)
+		k->items_left -= len;
+}
+
 static const char *take_error(struct walk *k, json_t *v)
 {
 	if (k->ret->error || !is_object(v, error_members, ARRAY_LEN(error_members)))
@@ -260,9 +292,16 @@ static const char *take_error(struct walk *k, json_t *v)
 	return NULL;
 }
 
+/* A value's text is its repr() as well, and so stands in the reply twice. */
+static bool is_text_plain(const json_t *pair)
+{
+	return strcmp(json_string_value(json_array_get(pair, 0)), "text/plain") == 0;
+}
+
 static const char *take_result(struct walk *k, json_t *v)
 {
 	struct api_report *r = k->ret;
+	uint64_t bytes_left = VALUE_BYTES_MAX, json_left = JSON_BYTES_MAX;
 	const json_t *mimes;
 
 	if (r->result || !is_object(v, result_members, ARRAY_LEN(result_members)))
@@ -270,14 +309,24 @@ static const char *take_result(struct walk *k, json_t *v)
 	mimes = json_object_get(v, "mime");
 	for (size_t i = 0; i < json_array_size(mimes); i++) {
 		struct api_report_item *item = &r->items[i];
-		const char *encoding =
-			json_string_value(json_array_get(json_array_get(mimes, i), 1));
+		const json_t *pair = json_array_get(mimes, i);
+		const char *encoding = json_string_value(json_array_get(pair, 1));
+		uint64_t twice = 0;
 		json_t *value;
 
 		if (!take_data(k, item))
 			return "a result without its data";
+		if (item->len > ITEM_BYTES_MAX || item->len > bytes_left)
+			return "a result that is longer than one can be";
+		bytes_left -= item->len;
+		if (is_text_plain(pair))
+			twice = len_in_reply("text", item);
+		take_room(k, item, len_in_reply(encoding, item) + twice);
 		if (strcmp(encoding, "json") != 0)
 			continue;
+		if (item->len > json_left)
+			return "a value with more JSON than is taken";
+		json_left -= item->len;
 		value = parse(item->bytes, item->len);
 		if (!value)
 			return "a value that is no JSON";
@@ -288,18 +337,37 @@ static const char *take_result(struct walk *k, json_t *v)
 	return NULL;
 }
 
+/* What is text stands as such. */
+static bool is_svg(const json_t *figure)
+{
+	return strcmp(json_string_value(json_object_get(figure, "mime_type")), "image/svg+xml") ==
+	       0;
+}
+
 static const char *take_figure(struct walk *k, json_t *v)
 {
 	struct api_report *r = k->ret;
+	struct api_report_item *drawn;
 
 	if (r->figures_count == API_REPORT_FIGURES_MAX)
 		return "more figures than are taken";
 	if (!is_object(v, figure_members, ARRAY_LEN(figure_members)) ||
 		!is_mime_type(json_object_get(v, "mime_type")))
 		return "a figure that is not as it should be";
-	if (!take_data(k, &r->drawn[r->figures_count]))
+	drawn = &r->drawn[r->figures_count];
+	if (!take_data(k, drawn))
 		return "a figure without its data";
+	take_room(k, drawn, len_in_reply(is_svg(v) ? "text" : "base64", drawn));
 	r->figures[r->figures_count++] = json_incref(v);
+	return NULL;
+}
+
+/* A record's own bytes: what is written of it is not longer. */
+static const char *take_words(struct walk *k, uint64_t bytes)
+{
+	if (bytes > k->words_left)
+		return "more is told than is taken";
+	k->words_left -= bytes;
 	return NULL;
 }
 
@@ -319,15 +387,20 @@ static const char *take(struct walk *k, uint32_t kind, json_t *v)
 
 void api_report_read(int fd, struct api_report *ret)
 {
-	struct walk k = { .fd = fd, .ret = ret };
+	struct walk k = { .fd = fd,
+		.items_left = API_REPORT_ITEMS_BYTES,
+		.words_left = API_REPORT_WORDS_BYTES,
+		.ret = ret };
 	struct report_record record;
 	const char *bytes;
 
 	*ret = (struct api_report){ 0 };
 	while (!ret->bad && next(&k, &record, &bytes)) {
-		json_t *v = parse(bytes, (size_t)record.bytes);
-		const char *bad = v ? take(&k, record.kind, v) : "a record that is no JSON";
+		const char *bad = take_words(&k, record.bytes);
+		json_t *v = bad ? NULL : parse(bytes, (size_t)record.bytes);
 
+		if (!bad)
+			bad = v ? take(&k, record.kind, v) : "a record that is no JSON";
 		if (!ret->bad)
 			ret->bad = bad;
 		json_decref(v);
@@ -385,15 +458,13 @@ static void put_members(
 			put_list(w, key, m, frame_members, ARRAY_LEN(frame_members));
 		else if (members[i].type == RELATED)
 			put_list(w, key, m, related_members, ARRAY_LEN(related_members));
-		else if (members[i].type == TEXTS)
-			writer_json(w, key, m);
 	}
 }
 
 static void put_item(
 	struct writer *w, const char *key, const char *encoding, const struct api_report_item *item)
 {
-	if (strcmp(encoding, "base64") == 0) {
+	if (is_base64(encoding)) {
 		writer_base64(w, key, item->bytes, item->len, "", 0);
 	} else if (strcmp(encoding, "json") == 0) {
 		writer_json_text(w, key, item->bytes, item->len);
@@ -408,14 +479,32 @@ static void put_item(
 static void put_repr(struct writer *w, const struct api_report *r, const json_t *mimes)
 {
 	for (unsigned i = 0; i < r->items_count; i++) {
-		const json_t *type = json_array_get(json_array_get(mimes, i), 0);
-
-		if (strcmp(json_string_value(type), "text/plain") == 0) {
+		if (is_text_plain(json_array_get(mimes, i)) && !r->items[i].left_out) {
 			put_item(w, "repr", "text", &r->items[i]);
 			return;
 		}
 	}
 	writer_null(w, "repr");
+}
+
+#define NO_ROOM "%zu bytes would take more of the answer than there is room for"
+
+/* By the interpreter, and by the reader. */
+static void put_omitted(struct writer *w, const struct api_report *r, const json_t *mimes)
+{
+	const json_t *told = json_object_get(r->result, "omitted");
+
+	writer_array(w, "omitted");
+	for (size_t i = 0; i < json_array_size(told); i++)
+		put_text(w, NULL, json_array_get(told, i));
+	for (unsigned i = 0; i < r->items_count; i++) {
+		const json_t *type = json_array_get(json_array_get(mimes, i), 0);
+
+		if (r->items[i].left_out)
+			writer_format(
+				w, NULL, "%s: " NO_ROOM, json_string_value(type), r->items[i].len);
+	}
+	writer_close(w);
 }
 
 static void put_result(struct writer *w, const struct api_report *r)
@@ -424,11 +513,14 @@ static void put_result(struct writer *w, const struct api_report *r)
 
 	writer_object(w, "result");
 	put_repr(w, r, mimes);
-	put_members(w, r->result, result_members, ARRAY_LEN(result_members) - 1);
+	put_members(w, r->result, result_members, RESULT_MEMBERS_PLAIN);
+	put_omitted(w, r, mimes);
 	writer_object(w, "mime_bundle");
 	for (unsigned i = 0; i < r->items_count; i++) {
 		const json_t *pair = json_array_get(mimes, i);
 
+		if (r->items[i].left_out)
+			continue;
 		put_item(w, json_string_value(json_array_get(pair, 0)),
 			json_string_value(json_array_get(pair, 1)), &r->items[i]);
 	}
@@ -436,19 +528,22 @@ static void put_result(struct writer *w, const struct api_report *r)
 	writer_close(w);
 }
 
-/* What is text stands as such. */
 static void put_figure(struct writer *w, const json_t *v, const struct api_report_item *drawn)
 {
-	const char *type = json_string_value(json_object_get(v, "mime_type"));
-	bool is_text = strcmp(type, "image/svg+xml") == 0;
+	const char *key = is_svg(v) ? "text" : "base64";
+	size_t len = drawn->left_out ? 0 : drawn->len;
 
 	writer_object(w, NULL);
-	put_members(w, v, figure_members, ARRAY_LEN(figure_members));
-	writer_u64(w, "bytes", drawn->len);
-	if (drawn->len == 0)
-		writer_null(w, is_text ? "text" : "base64");
+	put_members(w, v, figure_members, FIGURE_MEMBERS_PLAIN);
+	if (drawn->left_out)
+		writer_format(w, "omitted", "its " NO_ROOM, drawn->len);
 	else
-		put_item(w, is_text ? "text" : "base64", is_text ? "text" : "base64", drawn);
+		put_members(w, v, figure_members + FIGURE_MEMBERS_PLAIN, 1);
+	writer_u64(w, "bytes", len);
+	if (len == 0)
+		writer_null(w, key);
+	else
+		put_item(w, key, key, drawn);
 	writer_close(w);
 }
 

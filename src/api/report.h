@@ -12,16 +12,25 @@
 #include "api/writer.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define API_REPORT_FIGURES_MAX 64u /* in all formats; report.py tells of fewer */
+/* report.py's: 32 in both formats, and one that says how many there are besides. */
+#define API_REPORT_FIGURES_MAX 65u
 #define API_REPORT_ITEMS_MAX   16u /* representations of a value */
+
+/* What a report can become in a reply: the bytes of all representations and figures as JSON has
+ * them, and everything else. Images take four thirds of the memory, and texts of a program that does
+ * not mean to be a burden little more than they are; a control character takes six bytes. */
+#define API_REPORT_ITEMS_BYTES (UINT64_C(6) << 20)
+#define API_REPORT_WORDS_BYTES (UINT64_C(2) << 20)
 
 /* Bytes of a representation or a figure, in the copy. */
 struct api_report_item {
 	const char *bytes;
 	size_t len;
+	bool left_out; /* it would take more of the reply than there is room for, and the reply says so */
 };
 
 struct api_report {

@@ -424,10 +424,10 @@ static void check_entry(struct request_inputs *in, const struct api_field *f, co
 	if (!file)
 		refuse(in, &place, "value_error", v,
 			"Value error, entry_point must be the path of one of the files");
-	else if (path[0] == '-')
+	else if (path[0] == '-' || path[0] == '@')
 		refuse(in, &place, "value_error", v,
-			"Value error, entry_point must not begin with \"-\": it would be an option "
-			"of the interpreter");
+			"Value error, entry_point must not begin with \"-\" or \"@\": it would be "
+			"an option of the interpreter or compiler, or a file of options");
 	else if (!has_suffix(in, file, suffixes, sizeof(suffixes)))
 		refuse(in, &place, "value_error", v,
 			"Value error, a program in %s must have a name that ends in %s",

@@ -72,14 +72,17 @@ static void put_special(struct writer *w, unsigned char c)
 		['\r'] = "\\r",
 		['"'] = "\\\"",
 		['\\'] = "\\\\" };
-	char text[8];
+	static const char digits[] = "0123456789abcdef";
+	char text[] = "\\u0000";
 
 	if (c < ARRAY_LEN(names) && names[c]) {
 		put_text(w, names[c]);
 		return;
 	}
-	(void)snprintf(text, sizeof(text), "\\u%04x", c);
-	put_text(w, text);
+	/* By hand: a program can fill megabytes with these. */
+	text[4] = digits[c >> 4];
+	text[5] = digits[c & 15];
+	put(w, text, sizeof(text) - 1);
 }
 
 void writer_text(struct writer *w, const void *bytes, size_t len)
@@ -104,6 +107,27 @@ void writer_text(struct writer *w, const void *bytes, size_t len)
 		put(w, ok ? (const char *)p + i : "\xef\xbf\xbd", ok ? n : 3);
 		i += n;
 	}
+}
+
+size_t writer_text_len(const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+	size_t sum = 0, n;
+	bool ok;
+
+	for (size_t i = 0; i < len; i += n) {
+		n = 1;
+		if (p[i] >= 0x80) {
+			n = utf8_next(p + i, len - i, &ok);
+			sum += ok ? n : 3;
+		} else if (p[i] == '"' || p[i] == '\\' ||
+			   (p[i] >= '\b' && p[i] <= '\r' && p[i] != '\v')) {
+			sum += 2;
+		} else {
+			sum += p[i] < 0x20 ? 6 : 1;
+		}
+	}
+	return sum;
 }
 
 /* What stands in front of any value: a comma and, in an object, the key. */
@@ -314,25 +338,10 @@ void writer_base64(struct writer *w, const char *key, const void *head, size_t h
 	writer_text_end(w);
 }
 
-static int put_dumped(const char *bytes, size_t len, void *ctx)
-{
-	struct writer *w = ctx;
-
-	put(w, bytes, len);
-	return w->failed ? -1 : 0;
-}
-
 void writer_json_text(struct writer *w, const char *key, const char *text, size_t len)
 {
 	lead_in(w, key);
 	put(w, text, len);
-}
-
-void writer_json(struct writer *w, const char *key, const json_t *value)
-{
-	lead_in(w, key);
-	if (json_dump_callback(value, put_dumped, w, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
-		w->failed = true;
 }
 
 char *writer_take(struct writer *w, size_t *ret_len)

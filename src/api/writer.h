@@ -14,7 +14,6 @@
  */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +59,8 @@ void writer_raw(struct writer *w, const char *key, const char *json) __attribute
 void writer_text_begin(struct writer *w, const char *key) __attribute__((nonnull(1)));
 void writer_text(struct writer *w, const void *bytes, size_t len) __attribute__((nonnull(1)));
 void writer_text_end(struct writer *w) __attribute__((nonnull));
+/* What writer_text() would make of it, in bytes. */
+size_t writer_text_len(const void *bytes, size_t len) __attribute__((nonnull));
 
 /* One string: the base64 of two pieces as if they were one. */
 void writer_base64(struct writer *w, const char *key, const void *head, size_t head_len,
@@ -68,9 +69,6 @@ void writer_base64(struct writer *w, const char *key, const void *head, size_t h
 /* A value as the text that jansson has parsed. */
 void writer_json_text(struct writer *w, const char *key, const char *text, size_t len)
 	__attribute__((nonnull(1, 3)));
-
-/* A value that jansson holds. */
-void writer_json(struct writer *w, const char *key, const json_t *value) __attribute__((nonnull));
 
 /* The text, terminated, now the caller's to free(); NULL when memory ran out. CHECKs that
  * every container is closed. */

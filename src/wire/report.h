@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Of the memory: some fifty figures as PNG. No more than that, because an answer with all of it
- * has to be kept until its client has taken it. */
+ * (api/report.h bounds what it becomes there) has to be kept until its client has taken it. */
 #define REPORT_BYTES (UINT64_C(4) << 20)
 
 /* What shall be told, in SUBMIT and START. */

@@ -250,10 +250,10 @@ def test_what_is_of_the_wrong_kind_or_too_much_is_named(server, body, where):
 
 
 @pytest.mark.parametrize("body", [
-    {"entry_point": "b"}, {"entry_point": 5}, {"entry_point": "-c"}, {"entry_point": "u"},
+    {"entry_point": "b"}, {"entry_point": 5}, {"entry_point": "-c"}, {"entry_point": "@c"}, {"entry_point": "u"},
 ])
 def test_an_entry_point_that_is_no_readable_file_of_the_request_is_refused(server, body):
-    files = [{"path": "a", "content": ""}, {"path": "-c", "content": ""}, {"path": "u", "content": "", "mode": "200"}]
+    files = [{"path": "a", "content": ""}, {"path": "-c", "content": ""}, {"path": "@c", "content": ""}, {"path": "u", "content": "", "mode": "200"}]
     assert [f[0] for f in refused(server.post({**body, "files": files}))] == [("entry_point",)]
 
 

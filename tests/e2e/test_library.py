@@ -210,6 +210,12 @@ int main(void)
 		return puts(e.text), 5;
 	printf("%s", r.out.bytes);
 	gbx_result_clear(&r);
+	for (int i = 0; i < 2; i++) {
+		q.entry_point = files[0].path = i == 0 ? "-c" : "@c";
+		if (gbx_run(s, &q, &r, &e) >= 0)
+			return 7;
+		puts(e.text);
+	}
 	q.entry_point = "none";
 	for (int i = 0; i < 5; i++) {
 		if (gbx_run(s, &q, &r, &e) >= 0)
@@ -235,7 +241,7 @@ def test_a_request_takes_inputs_and_says_what_is_wrong_with_them(tmp_path):
     assert done.returncode == 0, done
     assert done.stdout.splitlines() == [
         "['main.py', '--one', ''] b=c 7 in", "old", "gbx_run: size is not set", "/workspace/app/run.py",
-        "entry_point is the path of none of the files",
+        *['entry_point must not begin with "-" or "@"'] * 2, "entry_point is the path of none of the files",
         'env: "LD_PRELOAD" is read before the program begins, or says what the cell is, and cannot be set',
         'files[0]: the path "../x" must have no component "." or ".."',
         'files[1]: the path "app/run.py" stands here twice',

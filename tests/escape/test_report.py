@@ -6,6 +6,7 @@ import pytest
 
 from corpus import OUT_OF_MEMORY, SUCCESS, TIMEOUT, Attack, failed
 from harness import census
+from harness.poll import wait_for
 
 # The memory, as a program can find it.
 FIND = """\
@@ -58,11 +59,18 @@ FLOODS = [
     attack("many members", "record(0, 1, b'{' + b','.join(b'\"%d\":0' % i for i in range(250000)) + b'}')\nos._exit(0)"),
     attack("figures without number", "at = 0\nwhile at < end - start - 300:\n"
            "    at = record(at, 3, dict(number=1, label='', mime_type='image/png', omitted=None))\n    at = record(at, 4, b'x')\nos._exit(0)",
-           check=lambda r: (len(r["figures"]) == 64 and r["warnings"]) or pytest.fail(str(r)[:500])),
+           check=lambda r: (len(r["figures"]) == 65 and r["warnings"]) or pytest.fail(str(r)[:500])),
     attack("written while it is read", "import threading\ndef flip():\n    while 1: put(0, os.urandom(64)); record(0, 1, b'{}')\n"
            "[threading.Thread(target=flip, daemon=True).start() for _ in range(4)]\nimport time; time.sleep(0.2); os._exit(0)", check=None),
     attack("written by a process that stays", "if os.fork() == 0:\n    while 1: put(0, os.urandom(64))\nos._exit(0)", check=None, times=3),
 ]
+
+# Bytes of which each takes six in JSON.
+ESCAPES = "at = record(0, 2, dict(repr_length=1, omitted=[], mime=[['text/plain', 'text']]))\n" \
+          "at = record(at, 4, b'\\1' * (1 << 20))\n" \
+          "for i in range(11):\n" \
+          "    at = record(at, 3, dict(number=i, label='', mime_type='image/svg+xml', omitted=None))\n" \
+          "    at = record(at, 4, b'\\1' * (1 << 18))\nos._exit(0)"
 
 BEYOND = [
     attack("made longer or shorter", "got = []\nfor f in os.listdir('/proc/self/map_files') if os.path.exists('/proc/self/map_files') else []:\n"
@@ -106,3 +114,31 @@ def test_reading_it_costs_the_front_no_memory_that_stays(arena):
     for _ in range(20):
         arena.withstand(worst)
     assert census.resident_kb(arena.server.front) - before < 4096
+
+
+def test_what_is_forged_does_not_become_an_answer_that_costs_others_theirs(arena):
+    import threading
+    server, forgeries, stop = arena.server, [], threading.Event()
+    server.execute("print(1)", timeout_seconds=30)
+    before = census.resident_kb(server.front, "VmHWM")
+
+    def forge():
+        while not stop.is_set():
+            forgeries.append(server.post({"code": FIND + ESCAPES, "memory_limit_mb": 128, "timeout_seconds": 30}))
+    threads = [threading.Thread(target=forge) for _ in range(3)]
+    [t.start() for t in threads]
+    try:
+        honest = [server.execute("print(1)", timeout_seconds=30).stdout for _ in range(40)]
+        wait_for("some forgeries", lambda: len(forgeries) >= 10)
+    finally:
+        stop.set()
+        [t.join() for t in threads]
+    assert honest == ["1\n"] * 40
+    for answer in forgeries:
+        reply = answer.json()
+        assert len(answer.body) < 8 << 20 and reply["result"]["repr"] is None, answer
+        assert "more of the answer than there is room for" in reply["result"]["omitted"][0], reply["result"]
+        assert [f["omitted"] is None for f in reply["figures"]] == [True] * 4 + [False] * 7, answer
+    # Three of them at a time, each with what it was read from.
+    assert census.resident_kb(server.front, "VmHWM") - before < 100_000
+    assert "slow_reader" not in server.log()

@@ -1,6 +1,7 @@
 /* Fuzz target: what a program may have written where its interpreter tells of it (wire/report.h),
  * read and written into a reply. Checks, beyond memory errors, that
  *  - the reply is JSON with exactly the members that it always has, and those of their types;
+ *  - it is not longer than a report can become;
  *  - nothing is passed on that was not there: no more figures and representations than are taken;
  *  - what was read is read the same again.
  */
@@ -12,6 +13,8 @@
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
+
+#define FRAME_BYTES 65536 /* of the reader's own: keys, what it says of what it leaves out */
 
 /* Records of the input's kinds, lengths and bytes; now and then a head that is nothing of the kind. */
 static void write_records(struct fuzz *z, int fd)
@@ -79,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	write_records(&z, fd);
 	text = reply_of(fd, &bad);
 	CHECK(text);
+	CHECK(strlen(text) < API_REPORT_ITEMS_BYTES + API_REPORT_WORDS_BYTES + FRAME_BYTES);
 	check_reply(text);
 	again = reply_of(fd, &bad_again);
 	CHECK(again && bad == bad_again && strcmp(text, again) == 0);

@@ -236,7 +236,8 @@ void process_kill(const struct process *p)
 {
 	struct no_process *found = by_identity(no_identity(p->pidfd));
 
-	if (p->pidfd < 0)
+	/* Of one that was reaped the pidfd reaches nobody. */
+	if (p->pidfd < 0 || (!found && p->pid == 0))
 		return;
 	CHECK(found); /* a signal to somebody who is not the board's */
 	if (!no.stubborn)

@@ -222,8 +222,9 @@ def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def resident_kb(pid):
-    return int((_status(pid) or {}).get("VmRSS", "0 kB").split()[0])
+def resident_kb(pid, which="VmRSS"):
+    """Now; or, "VmHWM", at most until now."""
+    return int((_status(pid) or {}).get(which, "0 kB").split()[0])
 
 
 def private_kb(pid):

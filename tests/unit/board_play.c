@@ -26,6 +26,23 @@ static struct cgroup inits, zygotes, collectors;
 static struct view view;
 static int epoll_fd = -1;
 
+/* Their views are there already. */
+static void open_languages(void)
+{
+	struct language *l = play.languages.of;
+
+	play.languages.count = 3;
+	l[0].runtime = l[1].runtime = l[2].runtime = runtime;
+	memcpy(l[1].runtime.argv[0], "/dev/null", sizeof("/dev/null"));
+	l[2].offer.compiled = 1;
+	memcpy(l[2].compile_argv[0], "/dev/none", sizeof("/dev/none"));
+	factories_open(&play.factories, &play.factory, &play.languages, &play.settings);
+	for (unsigned i = 1; i < 3; i++) {
+		play.factories.of[i].factory = play.factory;
+		play.factories.of[i].made = true;
+	}
+}
+
 int play_begin(void **state)
 {
 	int pair[2];
@@ -43,7 +60,7 @@ int play_begin(void **state)
 	play.settings.cage_runs = 1;
 	play.settings.cell_max_age_us = play.settings.zygote_max_age_us = UINT64_C(600) * 1000000;
 	play.asked = play.settings.def;
-	play.run = PLAY_RUN;
+	play.next = (struct msg_submit){ .run = PLAY_RUN };
 	cgroup_clear(&inits);
 	cgroup_clear(&zygotes);
 	cgroup_clear(&collectors);
@@ -59,7 +76,10 @@ int play_begin(void **state)
 		.workspace_inodes = 64,
 		.usual = play.settings.def,
 		.runs_max = 1 };
+	open_languages();
 	pool_open(&play.pool, &play.settings, &play.factory, false);
+	play.pool.factories = &play.factories;
+	play.pool.builds.count = 1;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	play.pool.watch = (struct watch){ epoll_fd, 8 };
 	play.pool.lineage.watch = (struct watch){ epoll_fd, 1 };
@@ -169,9 +189,9 @@ int play_try_to_submit(const char **ret_rule)
 	memset(&m, 0, sizeof(m));
 	m.type = MSG_SUBMIT;
 	m.nfds = 5;
-	m.as.SUBMIT = (struct msg_submit){
-		.run = play.run, .limits = play.asked, .collect = play.collect, .code_bytes = 4
-	};
+	m.as.SUBMIT = play.next;
+	m.as.SUBMIT.limits = play.asked;
+	m.as.SUBMIT.code_bytes = 4;
 	m.fds[0] = code;
 	m.fds[1] = in[0];
 	m.fds[2] = out[1];

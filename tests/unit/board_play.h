@@ -1,4 +1,4 @@
-/* A board with one place and one cell, over a kernel that makes nothing (tests/fuzz/no_kernel.h): the
+/* A board with one place (board.slots can be more) and one cell, over a kernel that makes nothing (tests/fuzz/no_kernel.h): the
  * test speaks the parts of its client and of the cell's processes, and the clock stands where it has
  * to.
  *
@@ -20,9 +20,10 @@ extern struct play {
 	struct taskstats_feed records;
 	struct pool pool;
 	struct board board;
-	struct run_limits asked; /* of the next run */
-	uint32_t collect;        /* enum collect_when, of it as well */
-	uint64_t run;            /* its number */
+	struct run_limits asked;    /* of the next run */
+	struct msg_submit next;     /* its run, language, part, build, and what of it is collected */
+	struct languages languages; /* 1: interpreted; 2: compiled, but not installed */
+	struct factories factories;
 	int client_fd;
 } play;
 
@@ -44,8 +45,8 @@ void play_pass_the_deadline(void);
 /* A cell is made: its main, parked, which has read what it was sent. */
 struct no_process *play_park(void);
 
-/* The client submits a run with what is asked for above: play.run is PLAY_RUN at first. The second
- * one returns what board_submit() does. */
+/* The client submits play.next, PLAY_RUN at first, with play.asked. The second one returns what
+ * board_submit() does. */
 void play_submit(void);
 int play_try_to_submit(const char **ret_rule) __attribute__((nonnull));
 

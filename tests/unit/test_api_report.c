@@ -47,6 +47,20 @@ static void put(struct memory *m, uint32_t kind, const char *bytes)
 	put_bytes(m, bytes, r.bytes);
 }
 
+/* As put(), of `len` times the byte. */
+static void put_many(struct memory *m, uint32_t kind, char byte, size_t len)
+{
+	char *bytes = malloc(len + 1);
+
+	assert_non_null(bytes);
+	memset(bytes, byte, len);
+	bytes[len] = '\0';
+	put(m, kind, bytes);
+	free(bytes);
+}
+
+static size_t reply_len; /* of the last reply */
+
 /* The reply's members, as an object; what was not read in *ret_bad. */
 static json_t *read_back(struct memory *m, const char **ret_bad)
 {
@@ -61,7 +75,7 @@ static json_t *read_back(struct memory *m, const char **ret_bad)
 	api_report_put(&report, &w);
 	writer_close(&w);
 	api_report_free(&report);
-	text = writer_take(&w, NULL);
+	text = writer_take(&w, &reply_len);
 	v = json_loads(text, 0, NULL);
 	if (!v)
 		fail_msg("no JSON: %s", text);
@@ -321,6 +335,151 @@ static void more_figures_than_are_taken_are_refused(void **state)
 	json_decref(v);
 }
 
+#define MIB (1u << 20)
+#define RESULT_OF(type, how) \
+	"{\"repr_length\":1,\"omitted\":[],\"mime\":[[\"" type "\",\"" how "\"]]}"
+#define SVG "{\"number\":1,\"label\":\"\",\"mime_type\":\"image/svg+xml\",\"omitted\":null}"
+
+/* Each byte of it takes six in the reply, and that twice, as it is the repr() too. */
+static void a_text_that_would_take_too_much_of_the_reply_is_left_out(void **state)
+{
+	struct memory m;
+	const char *bad;
+
+	(void)state;
+	set_up(&m);
+	put(&m, REPORT_KIND_RESULT, RESULT_OF("text/plain", "text"));
+	put_many(&m, REPORT_KIND_DATA, 1, MIB);
+	expect(read_back(&m, &bad),
+		"{\"result\":{\"repr\":null,\"repr_length\":1,\"omitted\":[\"text/plain: 1048576 "
+		"bytes "
+		"would take more of the answer than there is room for\"],\"mime_bundle\":{}},"
+		"\"error\":null,\"figures\":[]}");
+	assert_null(bad);
+}
+
+static void what_there_is_room_for_comes_and_the_rest_is_said_to_be_left_out(void **state)
+{
+	const unsigned come = API_REPORT_ITEMS_BYTES / (6 * MIB / 4);
+	const json_t *figures;
+	struct memory m;
+	const char *bad;
+	json_t *v;
+
+	(void)state;
+	set_up(&m);
+	for (unsigned i = 0; i < 12; i++) {
+		put(&m, REPORT_KIND_FIGURE, SVG);
+		put_many(&m, REPORT_KIND_DATA, 1, MIB / 4);
+	}
+	v = read_back(&m, &bad);
+	assert_null(bad);
+	figures = json_object_get(v, "figures");
+	assert_int_equal(json_array_size(figures), 12);
+	for (unsigned i = 0; i < 12; i++) {
+		const json_t *f = json_array_get(figures, i);
+
+		assert_int_equal(json_is_null(json_object_get(f, "omitted")), i < come);
+		assert_int_equal(json_is_null(json_object_get(f, "text")), i >= come);
+		assert_int_equal(
+			json_integer_value(json_object_get(f, "bytes")), i < come ? MIB / 4 : 0);
+	}
+	assert_in_range(reply_len, come * 6 * MIB / 4, API_REPORT_ITEMS_BYTES + 65536);
+	json_decref(v);
+}
+
+/* As much as an honest program can have: all of it images. */
+static void a_memory_full_of_images_is_in_the_reply(void **state)
+{
+	struct memory m;
+	const char *bad;
+	json_t *v;
+
+	(void)state;
+	set_up(&m);
+	put(&m, REPORT_KIND_FIGURE, FIGURE);
+	put_many(&m, REPORT_KIND_DATA, 'x', REPORT_BYTES - m.at - sizeof(struct report_record));
+	v = read_back(&m, &bad);
+	assert_null(bad);
+	assert_in_range(reply_len, REPORT_BYTES * 4 / 3 - 256, REPORT_BYTES * 4 / 3 + 256);
+	json_decref(v);
+}
+
+static void a_value_is_not_longer_than_the_interpreter_makes_one(void **state)
+{
+	static const struct {
+		const char *result, *bad;
+		unsigned count;
+		size_t bytes;
+		char byte;
+	} cases[] = {
+		{ RESULT_OF("a", "base64"), "a result that is longer than one can be", 1, MIB + 1,
+			'x' },
+		{ "{\"repr_length\":1,\"omitted\":[],\"mime\":[[\"a\",\"base64\"],[\"b\","
+		  "\"base64\"],"
+		  "[\"c\",\"base64\"],[\"d\",\"base64\"]]}",
+			"a result that is longer than one can be", 4, 800000, 'x' },
+		{ "{\"repr_length\":1,\"omitted\":[],\"mime\":[[\"a\",\"json\"],[\"b\",\"json\"]]}",
+			"a value with more JSON than is taken", 2, 140000, '1' },
+	};
+	const char *bad;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct memory m;
+
+		set_up(&m);
+		put(&m, REPORT_KIND_RESULT, cases[i].result);
+		for (unsigned k = 0; k < cases[i].count; k++) {
+			/* JSON that costs nothing to parse. */
+			if (cases[i].byte == '1') {
+				char *text = malloc(cases[i].bytes + 1);
+
+				assert_non_null(text);
+				memset(text, ' ', cases[i].bytes);
+				text[0] = '1';
+				text[cases[i].bytes] = '\0';
+				put(&m, REPORT_KIND_DATA, text);
+				free(text);
+			} else {
+				put_many(&m, REPORT_KIND_DATA, cases[i].byte, cases[i].bytes);
+			}
+		}
+		expect(read_back(&m, &bad), NOTHING);
+		assert_string_equal(bad, cases[i].bad);
+	}
+}
+
+/* Labels, not figures. */
+static void what_is_told_in_words_has_an_end_too(void **state)
+{
+	char *label = malloc(200001), *text;
+	struct memory m;
+	const char *bad;
+	json_t *v;
+
+	(void)state;
+	assert_non_null(label);
+	memset(label, 'l', 200000);
+	label[200000] = '\0';
+	assert_true(asprintf(&text,
+			    "{\"number\":1,\"label\":\"%s\",\"mime_type\":\"image/"
+			    "png\",\"omitted\":null}",
+			    label) > 0);
+	set_up(&m);
+	for (unsigned i = 0; i < 15; i++) {
+		put(&m, REPORT_KIND_FIGURE, text);
+		put(&m, REPORT_KIND_DATA, "");
+	}
+	free(label);
+	free(text);
+	v = read_back(&m, &bad);
+	assert_string_equal(bad, "more is told than is taken");
+	assert_int_equal(json_array_size(json_object_get(v, "figures")), 10);
+	assert_true(reply_len < API_REPORT_WORDS_BYTES + 65536);
+	json_decref(v);
+}
+
 static void a_record_longer_than_the_memory_is_refused(void **state)
 {
 	static const uint64_t lengths[] = { REPORT_BYTES, REPORT_BYTES - 15, UINT64_MAX };
@@ -366,6 +525,11 @@ int main(void)
 		cmocka_unit_test(text_that_is_not_utf_8_is_replaced),
 		cmocka_unit_test(what_would_cost_much_to_parse_is_not_parsed),
 		cmocka_unit_test(more_figures_than_are_taken_are_refused),
+		cmocka_unit_test(a_text_that_would_take_too_much_of_the_reply_is_left_out),
+		cmocka_unit_test(what_there_is_room_for_comes_and_the_rest_is_said_to_be_left_out),
+		cmocka_unit_test(a_memory_full_of_images_is_in_the_reply),
+		cmocka_unit_test(a_value_is_not_longer_than_the_interpreter_makes_one),
+		cmocka_unit_test(what_is_told_in_words_has_an_end_too),
 		cmocka_unit_test(a_record_longer_than_the_memory_is_refused),
 		cmocka_unit_test(nobody_can_change_the_size_of_the_memory),
 	};

@@ -22,6 +22,20 @@ static char *written(const char *bytes, size_t len)
 	return json;
 }
 
+/* Every pair of bytes, and so every kind of rest. */
+static void what_a_text_will_take_is_known_before(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 65536; i++) {
+		const char bytes[] = { (char)(i >> 8), (char)i, 'x' };
+		char *json = written(bytes, sizeof(bytes));
+
+		assert_int_equal(writer_text_len(bytes, sizeof(bytes)) + 2, strlen(json));
+		free(json);
+	}
+	assert_int_equal(writer_text_len("\xf0\x9f\x90\x8d\xc3\xa9\xf0\x9f", 8), 4 + 2 + 3);
+}
+
 /* The right column was read off CPython's bytes.decode("utf-8", "replace"). */
 static void invalid_bytes_become_what_python_makes_of_them(void **state)
 {
@@ -207,6 +221,7 @@ static void whole_numbers_and_thousandths_are_written_as_printf_does(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_text_will_take_is_known_before),
 		cmocka_unit_test(invalid_bytes_become_what_python_makes_of_them),
 		cmocka_unit_test(control_characters_are_escaped_and_kept),
 		cmocka_unit_test(a_text_is_cut_only_between_characters),

@@ -14,7 +14,7 @@
 /* A run that asks for its files is over, but its program is not dead yet. */
 static void be_ended(void)
 {
-	play.collect = COLLECT_ALWAYS;
+	play.next.collect = COLLECT_ALWAYS;
 	play_read(play_release());
 	no.stubborn = true;
 	play_pass_the_deadline();
@@ -198,7 +198,7 @@ static void no_more_cells_are_kept_and_run_than_there_are_places(void **state)
 	(void)state;
 	keep();
 	(void)play_park();
-	play.run++;
+	play.next.run++;
 	play_submit();
 	assert_int_equal(play.board.jobs[0].state, JOB_WAITING);
 	play_later(NS_PER_S);

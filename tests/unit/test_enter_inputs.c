@@ -1,14 +1,18 @@
 #include "unit.h"
 
 #include "base/fault.h"
+#include "box/cold/library.h"
 #include "box/enter/inputs.h"
 #include "kernel/sys.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -211,9 +215,58 @@ static int tear_down(void **state)
 	return chdir("/") == 0 ? rmdir(folder) : -1;
 }
 
+/* An ELF file with two parts, the second of which names a loader, if there is one. */
+static bool is_loadable(const char *loader, const char *magic, uint64_t parts_at)
+{
+	int fd = memfd_create("program", MFD_CLOEXEC);
+	const ElfW(Ehdr) head = { .e_phentsize = sizeof(ElfW(Phdr)),
+		.e_phnum = 2,
+		.e_phoff = parts_at ? parts_at : sizeof(head) };
+	const ElfW(Phdr) parts[2] = { { .p_type = PT_LOAD },
+		{ .p_type = loader ? PT_INTERP : PT_NOTE,
+			.p_offset = sizeof(head) + sizeof(parts),
+			.p_filesz = loader ? strlen(loader) + 1 : 0 } };
+	char path[32];
+	bool loadable;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &head, sizeof(head)), sizeof(head));
+	assert_int_equal(pwrite(fd, magic, strlen(magic), 0), strlen(magic));
+	assert_int_equal(write(fd, parts, sizeof(parts)), sizeof(parts));
+	if (loader)
+		assert_int_equal(write(fd, loader, strlen(loader) + 1), strlen(loader) + 1);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	loadable = cold_is_loadable(path);
+	(void)close(fd);
+	return loadable;
+}
+
+static void the_library_goes_into_what_glibcs_loader_starts_alone(void **state)
+{
+	static const char glibc[] = "/lib64/ld-linux-x86-64.so.2";
+	char longer[200];
+
+	(void)state;
+	memset(longer, 'x', sizeof(longer));
+	memcpy(longer, glibc, sizeof(glibc) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	assert_true(is_loadable(glibc, ELFMAG, 0));
+	assert_true(is_loadable("/lib/ld-linux-aarch64.so.1", ELFMAG, 0));
+	assert_false(is_loadable("/lib/ld-musl-x86_64.so.1", ELFMAG, 0));
+	assert_false(is_loadable(NULL, ELFMAG, 0)); /* static */
+	assert_false(is_loadable(glibc, "#!/bin/sh\n", 0));
+	assert_false(is_loadable(longer, ELFMAG, 0));
+	assert_false(is_loadable(glibc, ELFMAG, 100000));
+	assert_false(is_loadable(glibc, ELFMAG, UINT64_MAX));
+	assert_false(cold_is_loadable("/none"));
+	assert_false(cold_is_loadable("/dev/null"));
+	assert_true(cold_is_loadable("/proc/self/exe"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_library_goes_into_what_glibcs_loader_starts_alone),
 		cmocka_unit_test(files_are_written_with_their_directories_and_modes),
 		cmocka_unit_test(the_codes_own_file_goes_where_a_file_is_the_program),
 		cmocka_unit_test(a_full_workspace_is_told_with_the_file_that_did_not_fit),

@@ -86,6 +86,34 @@ static void one_answer_may_be_larger_than_the_budget(void **state)
 	talk_end(&t);
 }
 
+/* Several great answers in one turn of the loop, in which nobody can take anything. */
+static void an_answer_that_had_no_turn_yet_is_not_slow(void **state)
+{
+	static char bytes[BIG];
+	struct client clients[5];
+	struct talk t;
+
+	(void)state;
+	begin(&t);
+	for (unsigned i = 0; i < 5; i++) {
+		client_open(&clients[i], &t);
+		client_say(&clients[i], "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+		WAIT_FOR(&t, t.held_count == i + 1);
+	}
+	/* The first one is small, but not so small that it is sent at once. */
+	for (unsigned i = 0; i < 5; i++)
+		http_reply(t.held[i], 200, NULL, bytes, i == 0 ? TAKEN : BIG, NULL);
+	assert_true(t.server->unsent_bytes > BUDGET);
+	WAIT_FOR(&t, clients[0].len > TAKEN);
+	WAIT_FOR(&t, clients[4].len > BIG);
+	assert_false(clients[0].reset);
+	assert_int_equal(http_server_connections(t.server), 3);
+	for (unsigned i = 0; i < 5; i++)
+		client_close(&clients[i]);
+	WAIT_FOR(&t, http_server_connections(t.server) == 0);
+	talk_end(&t);
+}
+
 /* With the next request already running. */
 static void whoever_is_cut_off_is_gone_like_any_other(void **state)
 {
@@ -100,6 +128,7 @@ static void whoever_is_cut_off_is_gone_like_any_other(void **state)
 	client_say(&first, GET_BIG "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
 	WAIT_FOR(&t, t.held_count == 1);
 	t.big_len = BIG;
+	(void)talk_wakeups(&t, 150); /* it is small: only time tells that it is not being taken */
 	for (unsigned i = 0; i < BUDGET / BIG + 1; i++)
 		open_deaf(&deaf[i], &t);
 	WAIT_FOR(&t, t.gone == 1);
@@ -116,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_that_nobody_takes_do_not_add_up),
 		cmocka_unit_test(one_answer_may_be_larger_than_the_budget),
+		cmocka_unit_test(an_answer_that_had_no_turn_yet_is_not_slow),
 		cmocka_unit_test(whoever_is_cut_off_is_gone_like_any_other),
 	};
 

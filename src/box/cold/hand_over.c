@@ -5,8 +5,11 @@
 #include "base/own.h"
 #include "kernel/sys.h"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 extern const char cold_library_start[], cold_library_end[]; /* made by tools/embed */
@@ -26,6 +29,39 @@ static int make_library(int *ret_fd, struct fault *f)
 		return fault_set(f, r, "write the library");
 	*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+/* The name of the loader that the program asks for, into `text`. The length, or -1. */
+static ssize_t loader_of(int fd, char *text, size_t room)
+{
+	ElfW(Ehdr) head;
+	ElfW(Phdr) part;
+	off_t at;
+
+	if (sys.pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+		memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(part) ||
+		head.e_phoff > INT32_MAX)
+		return -1;
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		at = (off_t)(head.e_phoff + i * sizeof(part));
+		if (sys.pread(fd, &part, sizeof(part), at) != (ssize_t)sizeof(part))
+			return -1;
+		if (part.p_type == PT_INTERP)
+			return part.p_filesz <= room && part.p_offset <= INT32_MAX
+				       ? sys.pread(fd, text, part.p_filesz, (off_t)part.p_offset)
+				       : -1;
+	}
+	return -1;
+}
+
+bool cold_is_loadable(const char *program)
+{
+	static const char glibc[] = "/ld-linux";
+	cleanup_fd int fd = sys.openat(AT_FDCWD, program, O_RDONLY | O_CLOEXEC, 0);
+	char text[64];
+	ssize_t len = fd < 0 ? -1 : loader_of(fd, text, sizeof(text));
+
+	return len > 0 && memmem(text, (size_t)len, glibc, sizeof(glibc) - 1);
 }
 
 /* Both stay over the exec. */

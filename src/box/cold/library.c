@@ -123,6 +123,13 @@ static void forget(const char *name)
 		memset(value - len, 0, len + strlen(value));
 }
 
+/* What the manifest calls an interpreter may be a program that becomes one, or none: all names of
+ * Python are weak here, and there are none then (src/box/meson.build). */
+static bool is_python(void)
+{
+	return Py_GetVersion && PySys_AddAuditHook;
+}
+
 /* Before the interpreter begins: it finds neither descriptors nor variables of ours. */
 __attribute__((constructor)) static void begin(void)
 {
@@ -131,8 +138,9 @@ __attribute__((constructor)) static void begin(void)
 
 	if (!flags)
 		return;
-	if (report_open(&report, COLD_REPORT_FD, (uint32_t)strtoul(flags, NULL, 10),
-		    (unsigned long)getpid(), &f) == 0 &&
+	if (is_python() &&
+		report_open(&report, COLD_REPORT_FD, (uint32_t)strtoul(flags, NULL, 10),
+			(unsigned long)getpid(), &f) == 0 &&
 		report.area)
 		(void)PySys_AddAuditHook(on_event, NULL);
 	(void)close(COLD_LIBRARY_FD);

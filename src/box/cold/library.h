@@ -8,6 +8,7 @@
 
 #include "box/enter/inputs.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fault;
@@ -19,6 +20,10 @@ struct fault;
 /* In the environment of the exec, and gone when the program looks at its own. */
 #define COLD_PRELOAD "LD_PRELOAD=/proc/self/fd/4"
 #define COLD_REPORT  "GLOVEBOX_REPORT"
+
+/* Is `program` one whose loader heeds LD_PRELOAD, and knows the library's own C library? Otherwise what
+ * is handed over would be the program's to find, or its end: a script, a static binary, musl. */
+bool cold_is_loadable(const char *program) __attribute__((nonnull));
 
 /* Put the library and the memory in their places, and what leads to them into the environment.
  * `flags` are not 0; `room` holds the text of them. */

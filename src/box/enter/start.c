@@ -157,6 +157,8 @@ int start_become(struct runtime *rt, const struct start *s, struct fault *f)
 
 	inputs_words(
 		rt, s->inputs.map ? &s->inputs.in : NULL, s->m.as.START.part == RUN_COMPILER, &w);
+	if (report && !cold_is_loadable(w.argv[0]))
+		report = 0; /* it tells nothing, and is run by itself alone */
 	if (report)
 		r = cold_hand_over(s->m.fds[START_REPORT], report, report_text, &w, f);
 	if (r < 0)

@@ -1,6 +1,7 @@
 #include "edge/front/stock.h"
 
 #include "api/request.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "edge/front/answer.h"
 #include "edge/front/kit.h"
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FAILED_NS (60 * NS_PER_S)
 
 struct waiter {
 	struct http_request *req;
@@ -84,12 +87,15 @@ static void take(struct inventory *in, struct run *r, const struct msg_result *m
 static void on_told(void *ctx, struct run *r, const struct run_end *end)
 {
 	struct stock *st = ctx;
-	struct inventory *in = &st->of[st->next++];
+	uint32_t number = st->next++;
+	struct inventory *in = &st->of[number];
 
 	if (end->result)
 		take(in, r, end->result);
 	else
 		inventory_lack(in, end->missing ? INVENTORY_MISSING : INVENTORY_FAILED, end->why);
+	if (end->result && in->state == INVENTORY_FAILED)
+		st->again_ns[number] = clock_ns() + FAILED_NS;
 	look_on(st);
 }
 
@@ -117,7 +123,8 @@ static void look_on(struct stock *st)
 	for (; st->next < st->offers->count; st->next++) {
 		struct inventory *in = &st->of[st->next];
 
-		if (in->state == INVENTORY_KNOWN || st->offers->of[st->next].is_image)
+		if (in->state == INVENTORY_KNOWN || st->offers->of[st->next].is_image ||
+			clock_ns() < st->again_ns[st->next])
 			continue;
 		if (look_at(st, st->next) == 0)
 			return;

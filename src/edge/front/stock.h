@@ -1,7 +1,9 @@
 /* GET /runtimes: what there is of each language. What only a program of the language can tell, its
  * version and its packages, is found out by the first who asks, with ordinary runs of the programs
  * that the manifests have for it, one after the other; whoever asks meanwhile waits with him. What
- * was found is kept; what was not installed, or failed, is looked at again by the next who asks.
+ * was found is kept. What was not installed or could not be run is looked at again by the next who
+ * asks, which costs nothing; a program that failed, in a minute: it can have taken all of its limits, and
+ * anybody may ask.
  *
  *   runs in    the front
  *   owns       what was found; the requests that wait
@@ -25,6 +27,7 @@ struct stock {
 	const struct settings *settings;
 	const struct msg_health *health;
 	struct inventory of[LANGUAGES_MAX];
+	uint64_t again_ns[LANGUAGES_MAX]; /* the program of that one has failed: not before */
 	bool looking;
 	uint32_t next; /* language, while looking */
 	struct waiter *waiters;

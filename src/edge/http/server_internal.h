@@ -60,6 +60,7 @@ struct http_conn {
 	bool chunked;
 	TAILQ_ENTRY(http_conn) unsent;
 	size_t unsent_bytes;      /* in the output; 0: not in the list */
+	uint64_t taken_ns;        /* when something was last put there or taken from it */
 	struct http_request *req; /* from its first byte to its answer */
 	char peer[HTTP_PEER_MAX];
 };
@@ -89,7 +90,8 @@ struct http_server {
 	LIST_HEAD(, http_conn) conns;
 	unsigned count, refusals; /* all connections, and those of them that are refusals */
 	uint64_t body_bytes;      /* held for bodies by all requests */
-	TAILQ_HEAD(unsent_list, http_conn) unsent; /* output waits; the longest first */
+	TAILQ_HEAD(unsent_list, http_conn) unsent; /* output waits; the longest untouched first */
+	struct http_conn *last_filled;             /* of them; NULL: it is empty by now */
 	uint64_t unsent_bytes;                     /* of all of them */
 	struct event shed;                         /* it is too much */
 	bool draining;

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -177,12 +178,13 @@ void board_cancel(struct board *b, uint64_t run)
 	struct job *j = board_find(b, run);
 
 	/* Not there: it has been answered while the message was on its way. */
+	if (j)
+		j->unwanted = true;
 	if (j && (j->state == JOB_WAITING || j->state == JOB_RUNNING))
 		step(b, j, EV_CANCEL);
-	if (j && j->state == JOB_KILLING) /* nobody will ask for its files */
-		j->submit.collect = COLLECT_NEVER;
-	if (!j)
-		builds_release(&b->pool->builds, builds_find(&b->pool->builds, run));
+	/* What it has built may be ready by now, whether its answer is sent or waits. While it is being
+	 * killed there is none yet, and none will stay: board_leave_build(). */
+	builds_release(&b->pool->builds, builds_find(&b->pool->builds, run));
 	collects_cancel(&b->collects, run);
 }
 
@@ -435,16 +437,31 @@ static void refuse_waiting(struct board *b)
 	step(b, j, EV_BROKEN);
 }
 
-/* The same of other languages: order again, and learn that a cell could not be made. */
+static int compare_orders(const void *a, const void *b)
+{
+	const struct job *const *x = a, *const *y = b;
+
+	return (*x)->order < (*y)->order ? -1 : (*x)->order > (*y)->order;
+}
+
+/* The same of other languages: order again, and learn that a cell could not be made. In the order in
+ * which they came: the pool makes a few cells at a time, and a place that is free again goes to
+ * whoever comes next, wherever it is. */
 static void order_cells(struct board *b)
 {
+	struct job *waiting[LEASE_CELLS];
 	struct pool *p = b->pool;
+	unsigned count = 0;
 
 	for (unsigned i = 0; i < b->slots; i++) {
-		struct job *j = &b->jobs[i];
+		if (b->jobs[i].state == JOB_WAITING && b->jobs[i].order > 0)
+			waiting[count++] = &b->jobs[i];
+	}
+	if (count > 1)
+		qsort(waiting, count, sizeof(waiting[0]), compare_orders);
+	for (unsigned i = 0; i < count; i++) {
+		struct job *j = waiting[i];
 
-		if (j->state != JOB_WAITING || j->order == 0)
-			continue;
 		if (j->order != p->failed_order)
 			pool_order(p, &(struct pool_wish){ j->order, j->submit.language,
 					      j->submit.part == RUN_COMPILER, j->build });

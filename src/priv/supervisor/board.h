@@ -34,7 +34,8 @@ struct job {
 	uint64_t order;      /* of a cell of another language; 0: one of the pool's stock will do */
 	unsigned unread;     /* cells that died before they had read their START */
 	bool oom;
-	bool orphan; /* its client is gone: nobody is answered, its number is the next one's */
+	bool orphan;   /* its client is gone: nobody is answered, its number is the next one's */
+	bool unwanted; /* its client has cancelled it, at whatever time: nothing is kept for it */
 	struct fault fault;
 	bool unsent, refused; /* in DONE: the answer is not on its way yet, and which one it is */
 	union {

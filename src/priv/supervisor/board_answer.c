@@ -71,7 +71,7 @@ static void fill_denied(struct job *j)
 static bool may_be_collected(const struct board *b, const struct job *j)
 {
 	return j->submit.collect && j->started_ns && j->ended_by != EV_CANCEL && !j->orphan &&
-	       b->client_fd >= 0;
+	       !j->unwanted && b->client_fd >= 0;
 }
 
 /* What may be there again in a moment, so that the caller should try again. */

@@ -17,14 +17,15 @@ static void send_refusal(struct board *b, const struct msg_refused *m)
 		b->client_broken = true;
 }
 
-static void send_refused(struct board *b, uint64_t run, bool retry, const struct fault *f)
+/* Before it was given a place. The program of a build that is refused was the last that could have
+ * named it: it goes. */
+static void refuse(struct board *b, const struct msg_submit *s, bool retry, bool missing,
+	const struct fault *f)
 {
-	send_refusal(b, &(struct msg_refused){ .run = run, .retry = retry, .fault = *f });
-}
-
-static void send_missing(struct board *b, uint64_t run, const struct fault *f)
-{
-	send_refusal(b, &(struct msg_refused){ .run = run, .missing = 1, .fault = *f });
+	if (s->part == RUN_BUILT)
+		builds_release(&b->pool->builds, builds_find(&b->pool->builds, s->build));
+	send_refusal(b, &(struct msg_refused){
+				.run = s->run, .retry = retry, .missing = missing, .fault = *f });
 }
 
 static struct job *free_slot(struct board *b)
@@ -95,12 +96,12 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 	if (!j)
 		(void)fault_say(&f, -EAGAIN, "all %u places are taken", b->slots);
 	if (!j || submit_check_limits(s, b->settings, &f) < 0) {
-		send_refused(b, s->run, f.code == -EAGAIN, &f);
+		refuse(b, s, f.code == -EAGAIN, false, &f);
 		msg_done(m);
 		return 0;
 	}
 	if (look_at_language(b, s, &f) < 0) {
-		send_missing(b, s->run, &f);
+		refuse(b, s, false, true, &f);
 		msg_done(m);
 		return 0;
 	}
@@ -108,7 +109,7 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 	*j = (struct job){ .state = JOB_WAITING, .submit = *s, .submitted_ns = clock_ns() };
 	if (!take_build(b, j)) {
 		(void)fault_say(&f, -EAGAIN, "all %u places for builds are taken", b->slots);
-		send_refused(b, s->run, true, &f);
+		refuse(b, s, true, false, &f);
 		msg_done(m);
 		j->state = JOB_NONE;
 		return 0;
@@ -124,7 +125,7 @@ void board_leave_build(struct board *b, struct job *j, bool success)
 {
 	struct build *build = take_ptr(j->build);
 
-	if (build && j->submit.part == RUN_COMPILER && success && !j->orphan)
+	if (build && j->submit.part == RUN_COMPILER && success && !j->orphan && !j->unwanted)
 		build->ready = true;
 	else
 		builds_release(&b->pool->builds, build);
