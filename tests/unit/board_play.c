@@ -61,6 +61,7 @@ int play_begin(void **state)
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	play.pool.watch = (struct watch){ epoll_fd, 8 };
 	play.pool.lineage.watch = (struct watch){ epoll_fd, 1 };
+	play.pool.lines.watch = (struct watch){ epoll_fd, 1000 };
 	board_init(&play.board);
 	play.board.settings = &play.settings;
 	play.board.pool = play.board.collects.pool = &play.pool;
@@ -166,7 +167,9 @@ void play_submit(void)
 	memset(&m, 0, sizeof(m));
 	m.type = MSG_SUBMIT;
 	m.nfds = 5;
-	m.as.SUBMIT = (struct msg_submit){ .run = PLAY_RUN, .limits = play.asked, .code_bytes = 4 };
+	m.as.SUBMIT = (struct msg_submit){
+		.run = PLAY_RUN, .limits = play.asked, .language = play.language, .code_bytes = 4
+	};
 	m.fds[0] = code;
 	m.fds[1] = in[0];
 	m.fds[2] = out[1];

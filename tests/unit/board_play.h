@@ -21,6 +21,7 @@ extern struct play {
 	struct pool pool;
 	struct board board;
 	struct run_limits asked; /* of the next run */
+	uint32_t language;       /* so, too */
 	int client_fd;
 } play;
 
