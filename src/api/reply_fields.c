@@ -293,6 +293,8 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_RUNTIMES, REPLY_STRING, "default", "The language of a request that names none.",
 		"\"python\"", 0 },
 	{ REPLY_RUNTIMES, REPLY_OBJECTS, "runtimes", "All languages.", "Runtime", 0 },
+	{ REPLY_RUNTIMES, REPLY_OBJECTS, "images", "All images that a request may pick.",
+		"RuntimeImage", 0 },
 
 	{ REPLY_RUNTIME, REPLY_STRING, "name", "What `language` is.", "\"lua\"", 0 },
 	{ REPLY_RUNTIME, REPLY_STRINGS, "aliases", "What it may be as well.", "[\"lua5.4\"]", 0 },
@@ -323,6 +325,16 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_PACKAGE, REPLY_STRING, "name", "Its name.", "\"numpy\"", 0 },
 	{ REPLY_PACKAGE, REPLY_STRING_OR_NULL, "version", "Its version, if it has one.",
 		"\"1.24.2\"", 0 },
+
+	{ REPLY_IMAGE, REPLY_STRING, "name", "What `image` is.", "\"python-data\"", 0 },
+	{ REPLY_IMAGE, REPLY_STRING, "start",
+		"`warm`: its next program would be forked from a started interpreter; `cold`: one "
+		"would be started for it. The first program of an image is always cold.",
+		"\"cold\"", 0 },
+	{ REPLY_IMAGE, REPLY_STRING, "main_file", "What the file is called that holds `code`.",
+		"\"main.py\"", 0 },
+	{ REPLY_IMAGE, REPLY_OBJECT, "limits", "What holds where a request names no limit.",
+		"RuntimeLimits", 0 },
 };
 /* clang-format on */
 
@@ -352,6 +364,7 @@ const char *reply_group_name(enum reply_group group)
 		[REPLY_RUNTIMES] = "Runtimes",
 		[REPLY_RUNTIME] = "Runtime",
 		[REPLY_PACKAGE] = "Package",
+		[REPLY_IMAGE] = "RuntimeImage",
 	};
 
 	CHECK((size_t)group < ARRAY_LEN(names));

@@ -31,6 +31,7 @@ enum reply_group {
 	REPLY_RUNTIMES,    /* the answer to GET /runtimes */
 	REPLY_RUNTIME,     /* an item of runtimes[] in it */
 	REPLY_PACKAGE,     /* an item of packages[] in that */
+	REPLY_IMAGE,       /* an item of images[] in GET /runtimes */
 	REPLY_GROUPS
 };
 

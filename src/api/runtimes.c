@@ -126,7 +126,31 @@ static void put_inventory(struct writer *w, const struct inventory *in)
 		writer_null(w, "packages");
 }
 
-char *api_runtimes_json(const struct offers *offers, const struct settings *s, bool warm,
+static void put_start(struct writer *w, uint32_t warm, uint32_t number)
+{
+	writer_string(w, "start", warm >> number & 1 ? "warm" : "cold");
+}
+
+static void put_images(
+	struct writer *w, const struct offers *offers, const struct settings *s, uint32_t warm)
+{
+	writer_array(w, "images");
+	for (uint32_t i = 0; i < offers->count; i++) {
+		const struct offer *o = &offers->of[i];
+
+		if (!o->is_image)
+			continue;
+		writer_object(w, NULL);
+		writer_string(w, "name", o->name);
+		put_start(w, warm, i);
+		writer_string(w, "main_file", o->main_file);
+		put_limits(w, offers, i, s);
+		writer_close(w);
+	}
+	writer_close(w);
+}
+
+char *api_runtimes_json(const struct offers *offers, const struct settings *s, uint32_t warm,
 	const struct inventory *of, size_t *ret_len)
 {
 	struct writer w CLEANUP(writer_drop) = { 0 };
@@ -144,7 +168,7 @@ char *api_runtimes_json(const struct offers *offers, const struct settings *s, b
 		writer_string(&w, "name", o->name);
 		put_texts(
 			&w, "aliases", o->aliases[0], sizeof(o->aliases[0]), LANGUAGE_ALIASES_MAX);
-		writer_string(&w, "start", warm && i == 0 ? "warm" : "cold");
+		put_start(&w, warm, i);
 		writer_string(&w, "main_file", o->main_file);
 		put_texts(&w, "entry_point_suffixes", o->suffixes[0], sizeof(o->suffixes[0]),
 			LANGUAGE_SUFFIXES_MAX);
@@ -159,6 +183,7 @@ char *api_runtimes_json(const struct offers *offers, const struct settings *s, b
 		writer_close(&w);
 	}
 	writer_close(&w);
+	put_images(&w, offers, s, warm);
 	writer_close(&w);
 	return writer_take(&w, ret_len);
 }

@@ -1,4 +1,4 @@
-/* GET /runtimes: the languages of this server, and what was found out about each by running the
+/* GET /runtimes: the languages and images of this server, and what was found out about each by running the
  * program that its manifest has for that (`inventory`) in a cell: its first line is the version,
  * each further one "NAME VERSION" a package that programs find.
  *
@@ -41,7 +41,7 @@ int inventory_take(struct inventory *in, const struct output_view *out) __attrib
 void inventory_lack(struct inventory *in, enum inventory_state state, const char *why)
 	__attribute__((nonnull));
 
-/* The document. `warm`: programs of the default language are forked from a warm interpreter. `of`
+/* The document. `warm`: a bit for each offer whose programs are forked from a warm interpreter. `of`
  * has one for each offer. NULL: out of memory. */
-char *api_runtimes_json(const struct offers *offers, const struct settings *s, bool warm,
+char *api_runtimes_json(const struct offers *offers, const struct settings *s, uint32_t warm,
 	const struct inventory *of, size_t *ret_len) __attribute__((nonnull));

@@ -33,6 +33,11 @@ void image_runtime(const struct image_record *r, struct runtime *ret)
 	*ret = made;
 }
 
+bool image_is_warm(const struct image_record *r)
+{
+	return r->trusted == 1 && r->start.warm == 1;
+}
+
 static const char *image_start_fault(const struct image_start *s)
 {
 	struct image_record r = { .name = "its", .start = *s };
@@ -50,8 +55,8 @@ const char *image_record_fault(const struct image_record *r)
 {
 	if (r->magic != IMAGE_MAGIC)
 		return "it was made by another version of Glovebox; import or build it again";
-	if (r->reserved != 0)
-		return "a reserved number is not 0";
+	if (r->trusted > 1)
+		return "a flag is neither 0 nor 1";
 	if (!is_text(r->name, sizeof(r->name)) || !image_name_is_valid(r->name))
 		return "its name is none";
 	if (!is_text(r->arch, sizeof(r->arch)) || !is_text(r->at, sizeof(r->at)))

@@ -20,7 +20,7 @@
 #define IMAGE_ROOT_FILE   "root.squashfs"
 #define IMAGE_RECORD_FILE "record"
 
-#define IMAGE_MAGIC      UINT32_C(0x31674967) /* "gIg1"; another layout has another one */
+#define IMAGE_MAGIC      UINT32_C(0x32674967) /* "gIg2"; another layout has another one */
 #define IMAGE_ARCH_MAX   16
 #define IMAGE_DIGEST_MAX 32 /* SHA-256 */
 #define IMAGE_AT_MAX     24
@@ -32,12 +32,12 @@ struct image_start {
 	char env[RUNTIME_ENV_MAX][RUNTIME_PATH_MAX];   /* NAME=VALUE; "" ends it */
 	char preload[SETTING_TEXT_MAX];                /* is_modules() */
 	uint32_t full_proc;
-	uint32_t warm; /* 1: its interpreter fits the agent of the host's, and may fork */
+	uint32_t warm; /* 1: its interpreter fits the agent of the host's: it could be a zygote */
 };
 
 struct image_record {
 	uint32_t magic;
-	uint32_t reserved; /* 0 */
+	uint32_t trusted; /* 1: root has said that its interpreter may run outside of cells */
 	char name[IMAGE_NAME_MAX];
 	char arch[IMAGE_ARCH_MAX];        /* as OCI names it: "amd64" */
 	char at[IMAGE_AT_MAX];            /* when it was made, "2026-01-31T12:00:00Z" */
@@ -122,6 +122,9 @@ struct msg_image_bad {
 
 /* The broken rule, or NULL when every number and text can be used. */
 const char *image_record_fault(const struct image_record *r) __attribute__((nonnull));
+
+/* May its interpreter be a zygote? That is a process of root's, so it is not enough that it fits. */
+bool image_is_warm(const struct image_record *r) __attribute__((nonnull));
 
 /* How to start programs in it, as the supervisor knows it of the host's runtime; no roots. */
 void image_runtime(const struct image_record *r, struct runtime *ret) __attribute__((nonnull));

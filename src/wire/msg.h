@@ -66,8 +66,10 @@ enum warm_state {
 struct msg_health {
 	uint32_t ready; /* 1: SUBMIT is welcome */
 	uint32_t running;
-	uint32_t pool_ready;   /* parked cells */
-	uint32_t warm;         /* enum warm_state */
+	uint32_t pool_ready;  /* parked cells */
+	uint32_t warm;        /* enum warm_state */
+	uint32_t warm_images; /* a bit for each language that is an image with a zygote */
+	uint32_t reserved;
 	uint64_t generation;   /* of the zygote that forks now; 0: none */
 	struct fault warm_why; /* when WARM_LOST */
 	struct fault why;      /* when not ready */

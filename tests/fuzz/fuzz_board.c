@@ -32,7 +32,8 @@
 #define ENDING_TURNS 400 /* until everything has to be over */
 #define FORKS        8   /* requests that a zygote may owe an answer to */
 #define TOKEN_ZYGOTE 1   /* the same order as in supervisor/main.c */
-#define TOKEN_SLOTS  8
+#define TOKEN_LINES  4
+#define TOKEN_SLOTS  (TOKEN_LINES + LINES_MAX * LINEAGE_ZYGOTES)
 #define POOL_END_AT  offsetof(struct pool, taken)
 
 static struct settings settings;
@@ -156,6 +157,8 @@ static void turn(void)
 
 			if (token >= TOKEN_SLOTS)
 				board_look(&board, (unsigned)(token - TOKEN_SLOTS));
+			else if (token >= TOKEN_LINES)
+				lines_look(&pool.lines, (unsigned)(token - TOKEN_LINES));
 			else
 				lineage_look(&pool.lineage, (unsigned)(token - TOKEN_ZYGOTE));
 		}
@@ -658,6 +661,10 @@ static void begin(bool warm)
 	factory.fork_main = warm ? pool_fork_main : NULL;
 	pool.watch = (struct watch){ epoll_fd, TOKEN_SLOTS };
 	pool.lineage.watch = (struct watch){ epoll_fd, TOKEN_ZYGOTE };
+	pool.lines.watch = (struct watch){ epoll_fd, TOKEN_LINES };
+	/* The second language is an image with zygotes of its own. */
+	factories.of[1].factory.fork_main = factory.fork_main;
+	factories.of[1].factory.fork_ctx = factory.fork_ctx;
 	board_init(&board);
 	board.settings = &settings;
 	board.pool = board.collects.pool = &pool;

@@ -3,6 +3,8 @@ import hashlib
 import io
 import json
 import os
+import re
+import subprocess
 import tarfile
 
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
@@ -52,6 +54,43 @@ def busybox(*more):
     return tar(folder("bin/"), entry("bin/busybox", program, 0o755),
                *(link(f"bin/{name}", "busybox") for name in ("sh", "cat", "ls", "id", "touch", "mount")),
                *more)
+
+
+# The host's own Python, which the warm interpreter's module is made for.
+PYTHON = os.path.realpath("/usr/bin/python3")
+LIBRARY = f"/usr/lib/{os.path.basename(PYTHON)}"
+# What programs of tests do not use, and what takes libraries of a desktop.
+LEFT_OUT = re.compile(r"(^|/)(test|tests|idlelib|tkinter|lib2to3|ensurepip|turtledemo|_tkinter.*|_dbm.*|_gdbm.*|nis.*)$")
+
+
+def _needed_by(*programs):
+    """Shared libraries, and the loader, as the paths by which they are looked for."""
+    listed = subprocess.run(["ldd", *programs], capture_output=True, check=True).stdout.decode()
+    return sorted(set(re.findall(r"(/\S+) \(0x", listed)))
+
+
+def _file(path, name):
+    with open(path, "rb") as f:
+        return entry(name, f.read(), os.stat(path).st_mode & 0o755)
+
+
+def python(*more):
+    """A layer with the host's Python and glibc: one whose interpreter fits the host's."""
+    entries, modules = [], []
+    for top, dirs, files in os.walk(LIBRARY):
+        dirs[:] = [d for d in dirs if not LEFT_OUT.search(d)]
+        for name in files:
+            path = os.path.join(top, name)
+            if LEFT_OUT.search(name) or not os.path.isfile(path):
+                continue
+            entries.append(_file(path, path[1:]))
+            if name.endswith(".so"):
+                modules.append(path)
+    libraries = _needed_by(PYTHON, *modules)
+    for path in libraries:
+        entries.append(_file(path, "usr" + path.removeprefix("/usr")))
+    return tar(*(link(d, f"usr/{d}") for d in ("lib", "lib64", "bin")), _file(PYTHON, PYTHON[1:]),
+               link("usr/bin/python3", os.path.basename(PYTHON)), *entries, *more)
 
 
 def sha256(data):

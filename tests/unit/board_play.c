@@ -83,6 +83,7 @@ int play_begin(void **state)
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	play.pool.watch = (struct watch){ epoll_fd, 8 };
 	play.pool.lineage.watch = (struct watch){ epoll_fd, 1 };
+	play.pool.lines.watch = (struct watch){ epoll_fd, 1000 };
 	board_init(&play.board);
 	play.board.settings = &play.settings;
 	play.board.pool = play.board.collects.pool = &play.pool;

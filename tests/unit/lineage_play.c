@@ -25,7 +25,9 @@
 struct play play;
 
 static struct reaper reaper;
-static struct cell_factory factory;
+static struct runtime runtime = { .name = "play" };
+static struct cell_factory factory = { .runtime = &runtime };
+static uint64_t generations; /* as of all lines */
 static int null_fd = -1;
 static unsigned fds_before;
 
@@ -85,6 +87,7 @@ int __wrap_zygote_start(struct zygote *z, const struct cell_factory *with, const
 	assert_int_equal(play.pids[generation], 0);
 	zygote_clear(z);
 	z->generation = generation;
+	z->runtime = with->runtime->name;
 	z->started_ns = clock_ns();
 	z->deadline_ns = z->started_ns + PLAY_START_NS;
 	if (play.start_fails) {
@@ -111,18 +114,27 @@ static void tell(const char *what, uint64_t number)
 		(unsigned long)number);
 }
 
-static bool on_forked(void *ctx, uint64_t id, struct process *child)
+/* Whoever answers says who it is. */
+static void must_be(uint64_t generation)
+{
+	assert_in_range(generation, 1, PLAY_GENERATIONS - 1);
+	assert_int_equal(generation, play.answers);
+}
+
+static bool on_forked(void *ctx, uint64_t generation, uint64_t id, struct process *child)
 {
 	assert_ptr_equal(ctx, &play.line);
+	must_be(generation);
 	tell("forked", id);
 	assert_int_equal(play.given.pid, 0);
 	play.given = *child;
 	return play.is_awaited;
 }
 
-static void on_unforked(void *ctx, uint64_t id)
+static void on_unforked(void *ctx, uint64_t generation, uint64_t id)
 {
 	assert_ptr_equal(ctx, &play.line);
+	must_be(generation);
 	tell("unforked", id);
 }
 
@@ -142,8 +154,8 @@ void play_must_have_told(const char *expected)
 
 void play_open(bool wanted)
 {
-	const struct lineage_owner owner = { &play.settings, &factory, &reaper, &play.line,
-		on_forked, on_unforked, on_lost };
+	const struct lineage_owner owner = { &play.settings, &factory, play.settings.preload,
+		&generations, &reaper, &play.line, on_forked, on_unforked, on_lost };
 
 	lineage_open(&play.line, &owner, wanted);
 	play.line.watch = (struct watch){ epoll_create1(EPOLL_CLOEXEC), TOKEN };
@@ -180,6 +192,7 @@ int play_begin(void **state)
 	}
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	told[0] = '\0';
+	generations = 0;
 	play.start_fails = false;
 	play.is_awaited = true;
 	process_clear(&play.given);
@@ -238,6 +251,7 @@ static void listen_all(void)
 
 static void say(uint64_t generation, enum msg_type type, const void *payload, const int *fds)
 {
+	play.answers = generation;
 	assert_int_equal(channel_send(started[generation].channel_fd, type, payload, fds), 0);
 }
 

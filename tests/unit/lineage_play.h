@@ -23,6 +23,7 @@ extern struct play {
 	bool start_fails;
 	bool is_awaited;      /* what the owner answers to a child */
 	struct process given; /* the child that he was given */
+	uint64_t answers;     /* the generation that has said something last */
 } play;
 
 /* Before and after each test. What is left of the line at its end, a process or a descriptor,

@@ -341,7 +341,7 @@ static void the_document_has_every_language(void **state)
 	(void)state;
 	of[0] = took("3.11.2\n");
 	inventory_lack(&of[1], INVENTORY_MISSING, "no such file");
-	json = api_runtimes_json(&offers, &api_settings, true, of, &len);
+	json = api_runtimes_json(&offers, &api_settings, 1, of, &len);
 	assert_string_equal(json,
 		"{\"default\":\"python\",\"runtimes\":[{\"name\":\"python\",\"aliases\":[\"py\"],"
 		"\"start\":\"warm\",\"main_file\":\"main.py\",\"entry_point_suffixes\":[],"
@@ -355,9 +355,31 @@ static void the_document_has_every_language(void **state)
 		"\"pids_limit\":512,\"cpu_time_seconds\":null},\"compiled\":false,\"debian_"
 		"package\":\"lua5.4\","
 		"\"installed\":false,\"version\":null,\"why\":\"no such file\","
-		"\"packages\":null}]}");
+		"\"packages\":null}],\"images\":[]}");
 	free(json);
 	inventory_clear(&of[0]);
+}
+
+static void the_document_tells_of_each_image_how_it_starts_now(void **state)
+{
+	static struct inventory of[LANGUAGES_MAX];
+	struct offers some = offers;
+	size_t len;
+	char *json;
+
+	(void)state;
+	some.count = 4;
+	some.of[2] = (struct offer){ .name = "data", .main_file = "main.py", .is_image = 1 };
+	some.of[3] = (struct offer){ .name = "alpine", .main_file = "main.sh", .is_image = 1 };
+	json = api_runtimes_json(&some, &api_settings, 1u << 2, of, &len);
+	assert_non_null(strstr(json,
+		"\"images\":[{\"name\":\"data\",\"start\":\"warm\",\"main_file\":\"main.py\","
+		"\"limits\":{\"timeout_seconds\":3,"));
+	assert_non_null(strstr(json, "{\"name\":\"alpine\",\"start\":\"cold\","));
+	/* The languages' own are other bits. */
+	assert_null(strstr(strstr(json, "runtimes"), "\"name\":\"python\",\"aliases\":[\"py\"],"
+						     "\"start\":\"warm\""));
+	free(json);
 }
 
 int main(void)
@@ -381,6 +403,7 @@ int main(void)
 		cmocka_unit_test(an_inventory_is_a_version_and_packages),
 		cmocka_unit_test(an_inventory_without_end_is_cut),
 		cmocka_unit_test(the_document_has_every_language),
+		cmocka_unit_test(the_document_tells_of_each_image_how_it_starts_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

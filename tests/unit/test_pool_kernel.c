@@ -243,16 +243,16 @@ static void a_child_that_is_somebodys_already_is_nobodys_main(void **state)
 	/* The front. */
 	p = no_process_make(-1, -1, &child.pidfd);
 	play.pool.other_child = child.pid = p->pid;
-	assert_false(o->forked(o->ctx, 1, &child));
+	assert_false(o->forked(o->ctx, 1, 1, &child));
 	assert_int_equal(child.pidfd, -1);
 	play.pool.other_child = 0;
 	no_process_die(p, 0);
 	/* One of a cell that is gone, told of twice. */
 	p = no_process_make(-1, -1, &pidfd);
 	child = (struct process){ .pid = p->pid, .pidfd = pidfd, .release_fd = -1 };
-	assert_false(o->forked(o->ctx, 1, &child));
+	assert_false(o->forked(o->ctx, 1, 1, &child));
 	child = (struct process){ .pid = p->pid, .pidfd = dup(pidfd), .release_fd = -1 };
-	assert_false(o->forked(o->ctx, 1, &child));
+	assert_false(o->forked(o->ctx, 1, 1, &child));
 	assert_int_equal(child.pidfd, -1);
 }
 

@@ -30,7 +30,8 @@ enum {
 	OPTION_SIZE,
 	OPTION_INTERPRETER,
 	OPTION_MAIN_FILE,
-	OPTION_REPLACE
+	OPTION_REPLACE,
+	OPTION_TRUSTED
 };
 
 static const struct {
@@ -74,6 +75,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		c->json = true;
 	else if (key == OPTION_REPLACE)
 		c->replace = true;
+	else if (key == OPTION_TRUSTED)
+		c->trusted = true;
 	else if (key == OPTION_SIZE)
 		take_size(c, state, arg);
 	else if (key == OPTION_INTERPRETER)
@@ -105,6 +108,10 @@ static void parse(int argc, char **argv, struct image_command *c)
 			0 },
 		{ "main-file", OPTION_MAIN_FILE, "NAME", 0,
 			"import: with --interpreter, the name that a program's file gets", 0 },
+		{ "trusted", OPTION_TRUSTED, NULL, 0,
+			"import: a server may run its python3 outside of cells, as root, to keep "
+			"it warm",
+			0 },
 		{ 0 },
 	};
 	static const struct argp argp = {

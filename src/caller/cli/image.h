@@ -15,7 +15,7 @@ struct fault;
 
 struct image_command {
 	const char *dir;
-	bool json, replace;
+	bool json, replace, trusted;
 	struct msg_unpack ask;
 	const char *operands[IMAGE_OPERANDS_MAX]; /* borrowed from argv */
 	unsigned count;

@@ -55,6 +55,16 @@ static void say_made(const struct image_record *r)
 		(double)r->bytes / 1e6, r->start.argv[0]);
 }
 
+/* Why its programs start cold though they need not. */
+static void say_cold(const struct image_record *r)
+{
+	if (r->start.warm && !r->trusted)
+		(void)fprintf(stderr,
+			"glovebox: note: its programs start cold; with --trusted a server keeps "
+			"its "
+			"interpreter warm, in a process of root's outside of cells\n");
+}
+
 int image_prepare(struct image_command *c, const char *name, struct fault *f)
 {
 	static struct image_record record;
@@ -90,6 +100,7 @@ int image_make(struct image_command *c, const char *name, int source_fd, struct 
 			.name = name,
 			.source_fd = source_fd,
 			.ask = c->ask,
+			.trusted = c->trusted,
 			.progress = on_progress,
 			.ctx = shown,
 		},
@@ -98,5 +109,6 @@ int image_make(struct image_command *c, const char *name, int source_fd, struct 
 		return r;
 	say_losses(&losses);
 	say_made(&record);
+	say_cold(&record);
 	return 0;
 }

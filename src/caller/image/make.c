@@ -121,6 +121,7 @@ static int measure(const struct make *m, int root_fd, const struct msg_unpacked 
 		return r;
 	*ret = (struct image_record){
 		.magic = IMAGE_MAGIC,
+		.trusted = m->trusted,
 		.bytes = d.bytes,
 		.unpacked_bytes = u->unpacked_bytes,
 		.entries = u->entries,

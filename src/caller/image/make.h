@@ -19,6 +19,7 @@ struct make {
 	const char *name;
 	int source_fd; /* the archive, which can be sought */
 	struct msg_unpack ask;
+	bool trusted; /* as of struct image_record */
 	make_progress_fn *progress;
 	void *ctx;
 };

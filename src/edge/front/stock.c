@@ -45,8 +45,8 @@ void stock_done(struct stock *st)
 static void answer(struct stock *st, struct http_request *req)
 {
 	struct answer a = { .status = 200 };
-	cleanup_free char *json = api_runtimes_json(
-		st->offers, st->settings, st->health->warm == WARM_ON, st->of, &a.len);
+	uint32_t warm = st->health->warm_images | (st->health->warm == WARM_ON);
+	cleanup_free char *json = api_runtimes_json(st->offers, st->settings, warm, st->of, &a.len);
 
 	a.json = json;
 	answer_send(req, &a);

@@ -52,11 +52,12 @@ static int miss(const struct language *l, const char *path, const char *what, st
 static int look_at_image(const struct factories *fs, unsigned language, struct fault *f)
 {
 	cleanup_fd int root = -1;
+	struct image_record record;
 
 	if (fs->of[language].made)
 		return 0;
 	return images_open_offered(
-		fs->settings->image_dir, &fs->languages->of[language].runtime, &root, f);
+		fs->settings->image_dir, &fs->languages->of[language].runtime, &record, &root, f);
 }
 
 /* Something that the compiler makes. */
@@ -91,7 +92,8 @@ int factories_look(const struct factories *fs, unsigned language, struct fault *
 	return 0;
 }
 
-static int open_view(struct factories *fs, unsigned language, struct fault *f)
+static int open_view(
+	struct factories *fs, unsigned language, struct image_record *ret, struct fault *f)
 {
 	const struct language *l = &fs->languages->of[language];
 	/* What a failed try has made is in the way of the next one. */
@@ -102,13 +104,13 @@ static int open_view(struct factories *fs, unsigned language, struct fault *f)
 
 	if (!l->offer.is_image)
 		return view_open_other(view, &l->runtime, number, l->offer.compiled == 1, f);
-	r = images_open_offered(fs->settings->image_dir, &l->runtime, &root, f);
+	r = images_open_offered(fs->settings->image_dir, &l->runtime, ret, &root, f);
 	if (r == 0)
 		r = view_open_image(view, root, number, f);
 	return r < 0 ? fault_wrap(f, "image %s", l->runtime.name) : 0;
 }
 
-static void make(struct factories *fs, unsigned language)
+static void make(struct factories *fs, unsigned language, const struct image_record *image)
 {
 	const struct language *l = &fs->languages->of[language];
 	struct cell_factory *made = &fs->of[language].factory;
@@ -117,8 +119,9 @@ static void make(struct factories *fs, unsigned language)
 	*made = *fs->usual;
 	made->view = &fs->of[language].view;
 	made->runtime = &l->runtime;
-	made->fork_main = NULL; /* zygotes are of number 0 */
-	made->fork_ctx = NULL;
+	if (!image_is_warm(image))
+		made->fork_main = NULL; /* no interpreter of it can be a zygote */
+	memcpy(fs->of[language].preload, image->start.preload, sizeof(image->start.preload));
 	*compiler = *made;
 	compiler->runtime = &fs->of[language].compiler;
 	fs->of[language].compiler = l->runtime;
@@ -130,12 +133,20 @@ static void make(struct factories *fs, unsigned language)
 const struct cell_factory *factories_get(
 	struct factories *fs, unsigned language, bool compiler, struct fault *f)
 {
+	struct image_record image = { .trusted = 0 }; /* of what is none */
+
 	CHECK(language > 0 && language < fs->languages->count);
 	if (!fs->of[language].made) {
-		if (open_view(fs, language, f) < 0)
+		if (open_view(fs, language, &image, f) < 0)
 			return NULL;
-		make(fs, language);
+		make(fs, language, &image);
 		fs->of[language].made = true;
 	}
 	return compiler ? &fs->of[language].compiler_factory : &fs->of[language].factory;
+}
+
+const char *factories_preload(const struct factories *fs, unsigned language)
+{
+	CHECK(language < fs->languages->count);
+	return fs->of[language].preload;
 }

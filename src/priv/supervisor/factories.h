@@ -26,7 +26,8 @@ struct factories {
 		unsigned tries;
 		struct view view;
 		struct cell_factory factory;
-		struct runtime compiler; /* as the language's own, but for its argv */
+		char preload[SETTING_TEXT_MAX]; /* of an image that may have a zygote */
+		struct runtime compiler;        /* as the language's own, but for its argv */
 		struct cell_factory compiler_factory;
 	} of[LANGUAGES_MAX];
 };
@@ -44,3 +45,7 @@ int factories_look(const struct factories *fs, unsigned language, struct fault *
 /* The factory of a language, or of its compiler; NULL with the reason in `f`. */
 const struct cell_factory *factories_get(struct factories *fs, unsigned language, bool compiler,
 	struct fault *f) __attribute__((nonnull));
+
+/* What a zygote for such cells is to import ahead, if the factory has `fork_main`. */
+const char *factories_preload(const struct factories *fs, unsigned language)
+	__attribute__((nonnull));

@@ -135,17 +135,16 @@ void images_offer(const char *dir, struct languages *to)
 	free(list);
 }
 
-int images_open_offered(
-	const char *dir, const struct runtime *offered, int *ret_fd, struct fault *f)
+int images_open_offered(const char *dir, const struct runtime *offered, struct image_record *ret,
+	int *ret_fd, struct fault *f)
 {
-	struct image_record record;
 	struct runtime now;
 	cleanup_fd int root = -1;
-	int r = images_open(dir, offered->name, &record, &root, f);
+	int r = images_open(dir, offered->name, ret, &root, f);
 
 	if (r < 0)
 		return r;
-	image_runtime(&record, &now);
+	image_runtime(ret, &now);
 	if (memcmp(&now, offered, sizeof(now)) != 0)
 		return fault_say(f, -ESTALE,
 			"image %s: was replaced by another one; it can be used when the server is "

@@ -9,6 +9,7 @@
 #include "kernel/process.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
+#include "priv/supervisor/lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +22,13 @@
 
 #define PROBE_TIMEOUT_MS 10000
 
-/* Open files, rounded up: what the supervisor has when idle (49 were seen); while it makes one cell (its
+/* Open files, rounded up: what the supervisor has when idle (49 were seen); a channel and a
+ * pidfd for each zygote of images; while it makes one cell (its
  * mounts, and the copy of everything that a child parks before its exec); for each cell (a
  * directory in each hierarchy, two events, two channels, two pidfds, three mounts, and the
  * five of a SUBMIT, a filter's listener, and what tells of its network). A program gets 256 where there are so many (box/enter/steps.c). */
 #define FILES_IDLE    60u
+#define FILES_ZYGOTES (2u * LINEAGE_ZYGOTES * LINES_MAX)
 #define FILES_BUILD   40u
 #define FILES_RUN     (CGROUP_HIERARCHIES_MAX + CGROUP_FILE_MAX + 16u + NETSTATE_FILES)
 #define FILES_PROGRAM 256u
@@ -100,7 +103,8 @@ static void probe_confinement(struct layers *l)
 
 static void probe_rlimits(struct layers *l, const struct settings *s)
 {
-	rlim_t needed = FILES_IDLE + FILES_BUILD + (s->max_runs + s->pool_size) * FILES_RUN;
+	rlim_t needed =
+		FILES_IDLE + FILES_ZYGOTES + FILES_BUILD + (s->max_runs + s->pool_size) * FILES_RUN;
 	struct rlimit now = { 0 };
 	int r = sys.prlimit(0, RLIMIT_NOFILE, NULL, &now);
 

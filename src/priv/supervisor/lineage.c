@@ -19,6 +19,7 @@ enum {
 	NEXT,
 	RETIRED
 };
+_Static_assert(RETIRED + 1 == LINEAGE_ZYGOTES, "each has a number");
 
 void lineage_open(struct lineage *l, const struct lineage_owner *owner, bool wanted)
 {
@@ -61,9 +62,11 @@ static void lose(struct lineage *l, struct zygote *z)
 {
 	uint64_t generation = z->generation;
 
-	log_err("zygote_lost", "generation=%lu why=%s retry_ms=%lu", (unsigned long)generation,
-		LQ(z->fault.text), (unsigned long)(l->retry_wait_ns / NS_PER_MS));
+	log_err("zygote_lost", "generation=%lu runtime=%s why=%s retry_ms=%lu",
+		(unsigned long)generation, LQ(l->owner.factory->runtime->name), LQ(z->fault.text),
+		(unsigned long)(l->retry_wait_ns / NS_PER_MS));
 	l->lost = z->fault;
+	l->spoiled = z->spoiled;
 	end(l, z);
 	l->retry_ns = clock_ns() + l->retry_wait_ns;
 	l->retry_wait_ns *= 2;
@@ -104,7 +107,7 @@ static void promote(struct lineage *l)
 
 /* ---- What a zygote says ---- */
 
-static void on_forked(struct lineage *l, struct msg *m)
+static void on_forked(struct lineage *l, uint64_t generation, struct msg *m)
 {
 	struct process child = {
 		.pid = m->as.FORKED.pid, .pidfd = take_fd(&m->fds[0]), .release_fd = -1
@@ -117,14 +120,14 @@ static void on_forked(struct lineage *l, struct msg *m)
 		return;
 	}
 	/* Only now it has shown that it is good for something. */
-	if (l->owner.forked(l->owner.ctx, m->as.FORKED.cell, &child))
+	if (l->owner.forked(l->owner.ctx, generation, m->as.FORKED.cell, &child))
 		l->retry_wait_ns = RETRY_WAIT_MIN_NS;
 }
 
-static void on_unforked(struct lineage *l, const struct msg *m)
+static void on_unforked(struct lineage *l, uint64_t generation, const struct msg *m)
 {
 	log_warn("unforked", "why=%s", LQ(m->as.UNFORKED.fault.text));
-	l->owner.unforked(l->owner.ctx, m->as.UNFORKED.cell);
+	l->owner.unforked(l->owner.ctx, generation, m->as.UNFORKED.cell);
 }
 
 void lineage_look(struct lineage *l, unsigned which)
@@ -149,9 +152,9 @@ void lineage_look(struct lineage *l, unsigned which)
 			return;
 		}
 		if (m.type == MSG_FORKED)
-			on_forked(l, &m);
+			on_forked(l, z->generation, &m);
 		else
-			on_unforked(l, &m);
+			on_unforked(l, z->generation, &m);
 		msg_done(&m);
 		if (z == &l->retired && z->unanswered == 0)
 			end(l, z);
@@ -190,7 +193,7 @@ void lineage_tick(struct lineage *l, uint64_t now_ns)
 		return;
 	if (l->current.state != ZYGOTE_ABSENT && !is_worn(l, now_ns))
 		return;
-	if (zygote_start(&l->next, o->factory, o->settings->preload, ++l->generations, &f) < 0)
+	if (zygote_start(&l->next, o->factory, o->preload, ++*o->generations, &f) < 0)
 		lose(l, &l->next);
 	else
 		watch_add(&l->watch, NEXT, l->next.channel_fd, EPOLLIN);

@@ -24,15 +24,20 @@
 struct lineage_owner {
 	const struct settings *settings;
 	const struct cell_factory *factory;
+	const char *preload;   /* modules, as the setting of that name has them */
+	uint64_t *generations; /* begun so far, by all lines together */
 	struct reaper *reaper;
 	void *ctx; /* of the calls below */
-	/* `child` was forked for cell `id`, and is the callee's. False: nobody waited for it. */
-	bool (*forked)(void *ctx, uint64_t id, struct process *child);
+	/* `child` was forked for cell `id` by the zygote of that generation, and is the callee's.
+	 * False: nobody waited for it. */
+	bool (*forked)(void *ctx, uint64_t generation, uint64_t id, struct process *child);
 	/* Nothing was, or can be, forked for cell `id`. */
-	void (*unforked)(void *ctx, uint64_t id);
+	void (*unforked)(void *ctx, uint64_t generation, uint64_t id);
 	/* A zygote is gone: what it still owed to cells of its generation will not come. */
 	void (*lost)(void *ctx, uint64_t generation);
 };
+
+#define LINEAGE_ZYGOTES 3
 
 struct lineage {
 	struct lineage_owner owner;
@@ -41,8 +46,8 @@ struct lineage {
 	struct zygote current;  /* the one that forks */
 	struct zygote next;     /* its successor, while it starts */
 	struct zygote retired;  /* its predecessor, while it owes answers */
-	uint64_t generations;   /* begun so far */
 	struct fault lost;      /* why none forks, since when one did or was tried; code 0: none */
+	bool spoiled;           /* the last one that was lost could not preload */
 	uint64_t retry_ns;      /* not to be started before */
 	uint64_t retry_wait_ns; /* after the next loss */
 };

@@ -45,10 +45,11 @@ enum token {
 	TOKEN_LOG,
 	TOKEN_RECORDS,
 	TOKEN_TESTED,
+	/* Three for the pool's own line of zygotes, three for each of the images'. */
 	TOKEN_ZYGOTE,
-	TOKEN_ZYGOTE_NEXT,
-	TOKEN_ZYGOTE_RETIRED,
-	TOKEN_SLOTS /* the first slot; everything from here on: the slots, then their listeners */
+	TOKEN_LINES = TOKEN_ZYGOTE + LINEAGE_ZYGOTES,
+	/* The first slot; everything from here on: the slots, then their listeners. */
+	TOKEN_SLOTS = TOKEN_LINES + LINES_MAX * LINEAGE_ZYGOTES
 };
 
 #define RESTART_MIN_NS (100 * NS_PER_MS)
@@ -131,6 +132,7 @@ static void fill_health(struct msg_health *m)
 	else
 		m->warm = l->lost.code ? WARM_LOST : WARM_STARTING;
 	m->warm_why = l->lost;
+	m->warm_images = lines_warm(&sv.pool.lines);
 }
 
 static void send_health(bool ready, const struct fault *why)
@@ -159,7 +161,7 @@ static uint64_t tell_pool(uint64_t now)
 		return UINT64_MAX;
 	fill_health(&m);
 	if (m.pool_ready == sv.told.pool_ready && m.warm == sv.told.warm &&
-		m.generation == sv.told.generation)
+		m.generation == sv.told.generation && m.warm_images == sv.told.warm_images)
 		return UINT64_MAX;
 	if (now - sv.told_ns < HEALTH_NS)
 		return sv.told_ns + HEALTH_NS;
@@ -378,18 +380,23 @@ static void on_tested(void)
 		send_tested();
 }
 
+/* Everything from TOKEN_ZYGOTE on. */
+static void on_pool(uint64_t token)
+{
+	if (token >= TOKEN_SLOTS + LEASE_CELLS)
+		pool_answer(&sv.pool, (unsigned)(token - TOKEN_SLOTS - LEASE_CELLS));
+	else if (token >= TOKEN_SLOTS)
+		board_look(&sv.board, (unsigned)(token - TOKEN_SLOTS));
+	else if (token >= TOKEN_LINES)
+		lines_look(&sv.pool.lines, (unsigned)(token - TOKEN_LINES));
+	else
+		lineage_look(&sv.pool.lineage, (unsigned)(token - TOKEN_ZYGOTE));
+}
+
 static void on_event(const struct epoll_event *ev)
 {
 	uint64_t token = ev->data.u64;
 
-	if (token >= TOKEN_SLOTS + LEASE_CELLS) {
-		pool_answer(&sv.pool, (unsigned)(token - TOKEN_SLOTS - LEASE_CELLS));
-		return;
-	}
-	if (token >= TOKEN_SLOTS) {
-		board_look(&sv.board, (unsigned)(token - TOKEN_SLOTS));
-		return;
-	}
 	switch ((enum token)token) {
 	case TOKEN_SIGNAL:
 		on_signal();
@@ -409,12 +416,10 @@ static void on_event(const struct epoll_event *ev)
 		on_tested();
 		break;
 	case TOKEN_ZYGOTE:
-	case TOKEN_ZYGOTE_NEXT:
-	case TOKEN_ZYGOTE_RETIRED:
-		lineage_look(&sv.pool.lineage, (unsigned)(token - TOKEN_ZYGOTE));
-		break;
+	case TOKEN_LINES:
 	case TOKEN_SLOTS:
 	default:
+		on_pool(token);
 		break;
 	}
 }
@@ -524,6 +529,7 @@ static void open_pool(void)
 	sv.pool.builds.count = s->max_runs;
 	sv.pool.watch = (struct watch){ sv.epoll_fd, TOKEN_SLOTS };
 	sv.pool.lineage.watch = (struct watch){ sv.epoll_fd, TOKEN_ZYGOTE };
+	sv.pool.lines.watch = (struct watch){ sv.epoll_fd, TOKEN_LINES };
 	sv.board.settings = s;
 	sv.board.pool = &sv.pool;
 	sv.board.collects.pool = &sv.pool;

@@ -46,6 +46,8 @@ static int fork_main(void *ctx, struct cell *c, int channel_fd)
 {
 	struct pool *p = ctx;
 
+	if (pool_is_other(p, c))
+		return pool_fork_other(p, c, channel_fd);
 	/* A zygote's child broke: what comes next must not hang on zygotes. It is replaced when it
 	 * is not needed. */
 	if (p->failures > 0) {
@@ -62,7 +64,8 @@ static bool is_ours(pid_t pid, void *ctx)
 	const struct pool *p = ctx;
 
 	if (pid == p->other_child || lineage_knows(&p->lineage, pid) ||
-		reaper_knows(&p->reaper, pid) || (p->claims && p->claims(p->claims_ctx, pid)))
+		lines_know(&p->lines, pid) || reaper_knows(&p->reaper, pid) ||
+		(p->claims && p->claims(p->claims_ctx, pid)))
 		return true;
 	for (unsigned i = 0; i < p->high; i++) {
 		if (p->cells[i].init.pid == pid || p->cells[i].main.pid == pid)
@@ -71,21 +74,22 @@ static bool is_ours(pid_t pid, void *ctx)
 	return false;
 }
 
-static struct cell *awaiting(struct pool *p, uint64_t id)
+/* Only whoever was asked for its main may answer. */
+static struct cell *awaiting(struct pool *p, uint64_t generation, uint64_t id)
 {
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 
 		if (c->id == id && !pool_is_free(p, c))
-			return cell_awaits_fork(c) ? c : NULL;
+			return cell_awaits_fork(c) && c->generation == generation ? c : NULL;
 	}
 	return NULL;
 }
 
-static bool on_forked(void *ctx, uint64_t id, struct process *child)
+static bool on_forked(void *ctx, uint64_t generation, uint64_t id, struct process *child)
 {
 	struct pool *p = ctx;
-	struct cell *c = awaiting(p, id);
+	struct cell *c = awaiting(p, generation, id);
 
 	if (is_ours(child->pid, p)) {
 		/* A child all right, but somebody's: the front, an init, another cell's main. */
@@ -98,15 +102,15 @@ static bool on_forked(void *ctx, uint64_t id, struct process *child)
 		reaper_keep(&p->reaper, child);
 		return false;
 	}
-	if (cell_forked(c, p->factory, child->pid, child->pidfd) < 0)
+	if (cell_forked(c, pool_factory(p, c), child->pid, child->pidfd) < 0)
 		pool_build_failed(p, c);
 	return true;
 }
 
-static void on_unforked(void *ctx, uint64_t id)
+static void on_unforked(void *ctx, uint64_t generation, uint64_t id)
 {
 	struct pool *p = ctx;
-	struct cell *c = awaiting(p, id);
+	struct cell *c = awaiting(p, generation, id);
 
 	if (c)
 		pool_go_cold(p, c);
@@ -161,6 +165,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 		p->busy_ns = now;
 	reaper_tick(&p->reaper, now, is_ours, p);
 	lineage_tick(&p->lineage, now);
+	lines_tick(&p->lines, now);
 	next = tick_dying(p, now);
 	pool_drop_orders(p);
 	pool_restock(p, now);
@@ -168,6 +173,7 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	if (reaper_is_busy(&p->reaper))
 		next = clock_earlier(next, now + POOL_REMOVE_RETRY_NS);
 	next = clock_earlier(next, lineage_due_ns(&p->lineage));
+	next = clock_earlier(next, lines_due_ns(&p->lines));
 	return clock_earlier(next, pool_restock_due_ns(p, now));
 }
 
@@ -179,6 +185,8 @@ void pool_open(
 	const struct lineage_owner owner = {
 		.settings = settings,
 		.factory = factory,
+		.preload = settings->preload,
+		.generations = &p->generations,
 		.reaper = &p->reaper,
 		.ctx = p,
 		.forked = on_forked,
@@ -193,6 +201,7 @@ void pool_open(
 	p->rehearse = true;
 	reaper_clear(&p->reaper);
 	lineage_open(&p->lineage, &owner, warm);
+	lines_open(&p->lines, &owner);
 	if (warm) {
 		factory->fork_main = fork_main;
 		factory->fork_ctx = p;
@@ -204,6 +213,7 @@ void pool_close(struct pool *p)
 	p->closing = true;
 	p->factory->fork_main = NULL;
 	lineage_close(&p->lineage);
+	lines_close(&p->lines);
 	for (unsigned i = 0; i < p->high; i++) {
 		struct cell *c = &p->cells[i];
 

@@ -14,6 +14,7 @@
 #include "priv/supervisor/factories.h"
 #include "priv/supervisor/lease.h"
 #include "priv/supervisor/lineage.h"
+#include "priv/supervisor/lines.h"
 #include "priv/supervisor/reaper.h"
 #include "priv/supervisor/watch.h"
 #include "wire/settings.h"
@@ -26,8 +27,9 @@ _Static_assert(RUNS_MAX + POOL_MAX <= LEASE_CELLS, "each has a slot");
 /* What the cell in a slot was made for. */
 struct order {
 	const struct cell_factory *factory; /* of another language; NULL: the pool's own */
-	uint64_t number; /* the order that it answers; of another language only */
-	bool wanted;     /* its run was waiting when it was last asked */
+	uint32_t language;                  /* this and what follows: of another language only */
+	uint64_t number;                    /* the order that it answers */
+	bool wanted;                        /* its run was waiting when it was last asked */
 };
 
 struct pool {
@@ -38,8 +40,10 @@ struct pool {
 	uint64_t next_id;
 	const struct settings *settings;
 	struct cell_factory *factory;
-	struct watch watch; /* the cells, by slot; the opener's to set */
-	struct lineage lineage;
+	struct watch watch;     /* the cells, by slot; the opener's to set */
+	struct lineage lineage; /* whose zygotes fork mains of the stock */
+	struct lines lines;     /* and of images that requests pick */
+	uint64_t generations;   /* of zygotes, of all lines */
 	struct reaper reaper;
 	/* Children that are not the pool's: collectors. NULL: there are none. */
 	bool (*claims)(const void *ctx, pid_t pid);
@@ -62,7 +66,7 @@ struct pool {
 };
 
 /* Begin with no cell. `warm`: zygotes fork their mains, if one can be started. The caller
- * sets the watches, its own and the lineage's, before the first tick. */
+ * sets the watches, its own, the lineage's and the lines', before the first tick. */
 void pool_open(struct pool *p, const struct settings *settings, struct cell_factory *factory,
 	bool warm) __attribute__((nonnull));
 

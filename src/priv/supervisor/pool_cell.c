@@ -225,7 +225,7 @@ void pool_begin(struct pool *p)
 void pool_go_cold(struct pool *p, struct cell *c)
 {
 	pool_unwatch(p, c->main_channel);
-	if (cell_unforked(c, p->factory) < 0)
+	if (cell_unforked(c, pool_factory(p, c)) < 0)
 		pool_build_failed(p, c);
 	else
 		pool_watch(p, c, c->main_channel, EPOLLIN);

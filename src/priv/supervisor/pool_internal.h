@@ -51,6 +51,9 @@ struct cell *pool_free_slot(struct pool *p) __attribute__((nonnull));
 /* Is it of another language? Such cells are none of the pool's stock. */
 bool pool_is_other(const struct pool *p, const struct cell *c) __attribute__((nonnull));
 
+/* Have the zygote of its image fork its main, as cell_fork_fn. */
+int pool_fork_other(struct pool *p, struct cell *c, int channel_fd) __attribute__((nonnull));
+
 /* Such a cell cannot be made: c->fault says why. */
 void pool_order_failed(struct pool *p, const struct cell *c) __attribute__((nonnull));
 

@@ -1,5 +1,6 @@
-/* Cells of other languages than the one that the pool is stocked for. Each is made, cold, for one
- * run that waits, and serves that run alone; nothing of it is kept.
+/* Cells of other languages than the one that the pool is stocked for. Each is made for one run that
+ * waits, and serves that run alone; nothing of it is kept. Its main is started cold, or forked by
+ * the zygote of its image (lines.h), where there is one.
  *
  * The board says on every tick which runs wait (pool_order()); a cell whose run does not is ended.
  */
@@ -59,8 +60,20 @@ static void fail(struct pool *p, uint64_t order, const struct fault *f)
 	p->failed_why = *f;
 }
 
+int pool_fork_other(struct pool *p, struct cell *c, int channel_fd)
+{
+	/* Somebody waits: to prepare in full would take him longer. */
+	return lines_fork(&p->lines, p->orders[pool_slot(p, c)].language, c, channel_fd,
+		p->settings->always_rehearse, clock_ns());
+}
+
 void pool_order_failed(struct pool *p, const struct cell *c)
 {
+	/* Whatever is the matter with a zygote's child: the next main is started cold. */
+	if (c->warm) {
+		lines_shun(&p->lines, p->orders[pool_slot(p, c)].language, clock_ns());
+		return;
+	}
 	/* Somebody has killed a process of it: another one is made. */
 	if (c->fault.code != -EPIPE && c->fault.code != -ESRCH)
 		fail(p, p->orders[pool_slot(p, c)].number, &c->fault);
@@ -119,7 +132,10 @@ static void begin(struct pool *p, const struct pool_wish *w)
 		fail(p, w->order, &f);
 	if (!c)
 		return;
-	p->orders[pool_slot(p, c)] = (struct order){ factory, w->order, true };
+	p->orders[pool_slot(p, c)] = (struct order){ factory, w->language, w->order, true };
+	if (factory->fork_main)
+		lines_want(&p->lines, w->language, factory,
+			factories_preload(p->factories, w->language), clock_ns());
 	if (create(p, c, w, factory, &f) == 0)
 		pool_watch(p, c, c->init_channel, EPOLLIN);
 }

@@ -198,7 +198,7 @@ static void give_up_late(struct pool *p, uint64_t now)
 			(void)fault_say(&c->fault, -ETIMEDOUT, "cell %lu: not built in 5 s",
 				(unsigned long)c->id);
 			pool_build_failed(p, c);
-		} else if (p->waiting > 0 && cell_awaits_fork(c) &&
+		} else if ((p->waiting > 0 || pool_is_other(p, c)) && cell_awaits_fork(c) &&
 			   now - c->created_ns >= FORK_LATE_NS) {
 			pool_go_cold(p, c);
 		}
@@ -290,7 +290,7 @@ uint64_t pool_restock_due_ns(const struct pool *p, uint64_t now_ns)
 	/* Ages are looked at once a second: they are minutes. */
 	uint64_t next = now_ns + NS_PER_S;
 
-	if (p->waiting > 0 && p->lineage.current.unanswered > 0)
+	if ((p->waiting > 0 && p->lineage.current.unanswered > 0) || lines_owe(&p->lines))
 		next = clock_earlier(next, now_ns + FORK_LATE_NS);
 	if ((pool_ready(p) < p->settings->pool_size || p->waiting > 0) && p->refill_ns > now_ns)
 		next = clock_earlier(next, p->refill_ns);

@@ -171,6 +171,7 @@ int zygote_start(struct zygote *z, const struct cell_factory *factory, const cha
 	CHECK(z->state == ZYGOTE_ABSENT && z->process.pid == 0);
 	zygote_clear(z);
 	z->generation = generation;
+	z->runtime = factory->runtime->name;
 	z->started_ns = clock_ns();
 	z->deadline_ns = z->started_ns + WARM_TIMEOUT_NS;
 	r = spawn(z, factory, f);
@@ -214,8 +215,8 @@ static void is_warm(struct zygote *z, struct msg *m)
 	z->deadline_ns = UINT64_MAX;
 	m->as.WARM.version[RUNTIME_NAME_MAX - 1] = '\0';
 	memcpy(z->version, m->as.WARM.version, sizeof(z->version));
-	log_info("zygote_warm", "generation=%lu modules=%u version=%s ms=%lu",
-		(unsigned long)z->generation, m->as.WARM.modules, LQ(z->version),
+	log_info("zygote_warm", "generation=%lu runtime=%s modules=%u version=%s ms=%lu",
+		(unsigned long)z->generation, LQ(z->runtime), m->as.WARM.modules, LQ(z->version),
 		(unsigned long)((clock_ns() - z->started_ns) / NS_PER_MS));
 }
 
@@ -255,6 +256,7 @@ int zygote_hear(struct zygote *z, struct msg *ret)
 		if (z->state == ZYGOTE_STARTING) {
 			/* A preload that threw or started a thread: its text names the module. */
 			z->fault = ret->as.UNFORKED.fault;
+			z->spoiled = true;
 			return fault_wrap(&z->fault, "zygote");
 		}
 		was_answered(z);

@@ -41,6 +41,8 @@ struct zygote {
 	uint64_t started_ns;
 	uint64_t deadline_ns; /* for the answer that is due; UINT64_MAX: none is */
 	struct fault fault;   /* why it is not there, code 0 before the first attempt */
+	bool spoiled;         /* it said itself that it cannot get warm: a preload, in most cases */
+	const char *runtime;  /* of the factory that it was started from */
 	char version[RUNTIME_NAME_MAX];
 };
 
