@@ -33,6 +33,11 @@ void image_runtime(const struct image_record *r, struct runtime *ret)
 	*ret = made;
 }
 
+bool image_is_warm(const struct image_record *r)
+{
+	return r->start.warm == 1 && r->source == IMAGE_SOURCE_ROOT;
+}
+
 static const char *image_start_fault(const struct image_start *s)
 {
 	struct image_record r = { .name = "its", .start = *s };
@@ -50,8 +55,12 @@ const char *image_record_fault(const struct image_record *r)
 {
 	if (r->magic != IMAGE_MAGIC)
 		return "it was made by another version of Glovebox; import or build it again";
-	if (r->reserved != 0)
+	if (r->reserved != 0 || r->unused_end != 0)
 		return "a reserved number is not 0";
+	if (r->source >= IMAGE_SOURCE_MAX)
+		return "its source is none";
+	if (r->start.warm == 1 && !image_is_warm(r))
+		return "it says that it is warm, and was not built here; import it again";
 	if (!is_text(r->name, sizeof(r->name)) || !image_name_is_valid(r->name))
 		return "its name is none";
 	if (!is_text(r->arch, sizeof(r->arch)) || !is_text(r->at, sizeof(r->at)))

@@ -20,7 +20,7 @@
 #define IMAGE_ROOT_FILE   "root.squashfs"
 #define IMAGE_RECORD_FILE "record"
 
-#define IMAGE_MAGIC      UINT32_C(0x31674967) /* "gIg1"; another layout has another one */
+#define IMAGE_MAGIC      UINT32_C(0x32674967) /* "gIg2"; another layout has another one */
 #define IMAGE_ARCH_MAX   16
 #define IMAGE_DIGEST_MAX 32 /* SHA-256 */
 #define IMAGE_AT_MAX     24
@@ -32,7 +32,13 @@ struct image_start {
 	char env[RUNTIME_ENV_MAX][RUNTIME_PATH_MAX];   /* NAME=VALUE; "" ends it */
 	char preload[SETTING_TEXT_MAX];                /* is_modules() */
 	uint32_t full_proc;
-	uint32_t warm; /* 1: its interpreter fits the agent of the host's, and may fork */
+	uint32_t warm; /* 1: its interpreter fits the agent of the host's; image_is_warm() */
+};
+
+enum image_source {
+	IMAGE_SOURCE_ARCHIVE, /* what `docker save` writes, or an OCI layout, as a tar */
+	IMAGE_SOURCE_ROOT,    /* a tar of the root itself, as mmdebstrap makes it */
+	IMAGE_SOURCE_MAX
 };
 
 struct image_record {
@@ -45,15 +51,11 @@ struct image_record {
 	uint64_t bytes;                   /* its size */
 	uint64_t unpacked_bytes, entries; /* what is in it */
 	struct image_start start;
+	uint32_t source;     /* enum image_source: who has packed it */
+	uint32_t unused_end; /* 0 */
 };
 
 /* ---- Between the command line and the process that reads what others made ---- */
-
-enum image_source {
-	IMAGE_SOURCE_ARCHIVE, /* what `docker save` writes, or an OCI layout, as a tar */
-	IMAGE_SOURCE_ROOT,    /* a tar of the root itself, as mmdebstrap makes it */
-	IMAGE_SOURCE_MAX
-};
 
 /* Read the archive at IMAGE_FD_IN and write a clean tar of the root to IMAGE_FD_OUT. */
 #define IMAGE_FD_CHANNEL 3
@@ -122,6 +124,10 @@ struct msg_image_bad {
 
 /* The broken rule, or NULL when every number and text can be used. */
 const char *image_record_fault(const struct image_record *r) __attribute__((nonnull));
+
+/* May its interpreter be a zygote? That one runs as root and outside of any cell, so what others have
+ * packed never is, whoever says that it fits. */
+bool image_is_warm(const struct image_record *r) __attribute__((nonnull));
 
 /* How to start programs in it, as the supervisor knows it of the host's runtime; no roots. */
 void image_runtime(const struct image_record *r, struct runtime *ret) __attribute__((nonnull));

@@ -5,6 +5,7 @@ import lzma
 import os
 import re
 import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -413,6 +414,47 @@ def test_a_server_runs_its_programs_in_the_image_that_it_is_given(take, store, s
     assert (reply["files"], reply["usage"]["collect_ms"]) == ([], 0), reply
     reply = server.run("echo hello >out.txt", artifacts="inline")
     assert [(f["path"], f["content"]) for f in reply["files"]] == [("out.txt", "hello\n")], reply
+
+
+# As a zygote it would be root, in the host's process namespace, with the right to mount.
+REACHES_OUT = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int main(void)
+{
+	static const char *const proc[] = { "/workspace/p", "/proc" };
+	char path[999];
+
+	mkdir(proc[0], 0755);
+	mount("proc", proc[0], "proc", 0, 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%d/root" MARK, proc[i], (int)getppid());
+		open(path, O_WRONLY | O_CREAT, 0644);
+	}
+	printf("uid %d\n", (int)getuid());
+	return 0;
+}
+"""
+
+
+def test_no_program_of_an_imported_image_is_started_outside_of_a_cell(take, store, serve, tmp_path):
+    """It is what the host's warm interpreter would be, by its name and its loader."""
+    mark, source, program = tmp_path / "out", tmp_path / "out.c", tmp_path / "python"
+    source.write_text(REACHES_OUT)
+    subprocess.run(["gcc", "-static", f'-DMARK="{mark}"', "-o", program, source], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    loader = {"amd64": "lib64/ld-linux-x86-64.so.2", "arm64": "lib/ld-linux-aarch64.so.1"}[ARCH]
+    assert take(docker_save(busybox(entry(f"usr/bin/{version}", program.read_bytes(), 0o755),
+                                    link("usr/bin/python3", version), entry(loader, "x", 0o755)))).returncode == 0
+    server = serve(*FLAGS, "--image-dir", store, "--image", "test")
+    assert server.run("").stdout == "uid 1000\n"
+    assert server.run("", image="test").stdout == "uid 1000\n"
+    assert not mark.exists()
+    assert server.health().json()["warm"] == "off"
 
 
 # Built ---------------------------------------------------------------------------

@@ -40,6 +40,9 @@ static void a_record_is_believed_only_when_every_field_can_be_used(void **state)
 	assert_null(image_record_fault(&as_made));
 	REFUSE("another version", r.magic++);
 	REFUSE("reserved", r.reserved = 1);
+	REFUSE("reserved", r.unused_end = 1);
+	REFUSE("source", r.source = IMAGE_SOURCE_MAX);
+	REFUSE("not built here", r.start.warm = 1);
 	REFUSE("name", memset(r.name, 'x', sizeof(r.name)));
 	REFUSE("name", r.name[0] = '\0');
 	REFUSE("name", memcpy(r.name, "a/b", 4));
@@ -56,6 +59,20 @@ static void a_record_is_believed_only_when_every_field_can_be_used(void **state)
 	REFUSE("absolute", memcpy(r.start.argv[0], "/../x", 6));
 	REFUSE("main-file", memcpy(r.start.main_file, "../x", 5));
 	REFUSE("NAME=VALUE", memcpy(r.start.env[0], "PATH", 5));
+}
+
+static void only_what_was_built_here_is_warm(void **state)
+{
+	struct image_record r = good();
+
+	(void)state;
+	r.source = IMAGE_SOURCE_ROOT;
+	assert_false(image_is_warm(&r));
+	r.start.warm = 1;
+	assert_true(image_is_warm(&r));
+	assert_null(image_record_fault(&r));
+	r.source = IMAGE_SOURCE_ARCHIVE;
+	assert_false(image_is_warm(&r));
 }
 
 static void names_have_nothing_that_a_path_could_use(void **state)
@@ -81,6 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_record_is_believed_only_when_every_field_can_be_used),
+		cmocka_unit_test(only_what_was_built_here_is_warm),
 		cmocka_unit_test(names_have_nothing_that_a_path_could_use),
 	};
 

@@ -125,7 +125,11 @@ static int measure(const struct make *m, int root_fd, const struct msg_unpacked 
 		.unpacked_bytes = u->unpacked_bytes,
 		.entries = u->entries,
 		.start = u->start,
+		.source = m->ask.source,
 	};
+	/* Ours to decide: the process that says so has read what others made. */
+	if (!image_is_warm(ret))
+		ret->start.warm = 0;
 	memcpy(ret->digest, d.digest, sizeof(ret->digest));
 	memcpy(ret->arch, u->arch, sizeof(ret->arch));
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", m->name);

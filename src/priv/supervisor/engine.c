@@ -111,7 +111,7 @@ static int use_image(struct engine *e, struct fault *f)
 	memcpy(e->languages.of[0].offer.main_file, s->runtime.main_file,
 		sizeof(s->runtime.main_file));
 	memset(e->languages.of[0].offer.suffixes, 0, sizeof(e->languages.of[0].offer.suffixes));
-	if (!record.start.warm)
+	if (!image_is_warm(&record))
 		s->cold = 1;
 	if (record.start.preload[0])
 		memcpy(s->preload, record.start.preload, sizeof(s->preload));
