@@ -57,6 +57,11 @@ struct image_record {
 
 /* ---- Between the command line and the process that reads what others made ---- */
 
+/* Who reads archives, and who packs what comes of them: of the default range, beside the config
+ * process, because no settings are known. */
+#define IMAGER_UID (CONFIG_UID + 1)
+#define PACKER_UID (CONFIG_UID + 2)
+
 /* Read the archive at IMAGE_FD_IN and write a clean tar of the root to IMAGE_FD_OUT. */
 #define IMAGE_FD_CHANNEL 3
 #define IMAGE_FD_IN      4 /* a file that can be sought */

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 import pytest
 
@@ -301,6 +302,74 @@ def test_a_name_that_no_image_can_have_is_refused(image, tmp_path, name):
     (tmp_path / "a.tar").write_bytes(docker_save(busybox()))
     done = image("import", "--", tmp_path / "a.tar", name)
     assert done.returncode == 1 and b"is no name for an image" in done.stderr, done
+
+
+# Of the uid as which mksquashfs runs: opens the squashfs for writing, by its name or through a process
+# that has it, says so and holds it until its stdin ends.
+WRITER = """
+import glob, os, sys, time
+store, how = sys.argv[1:]
+os.setgroups([]); os.setgid(2000003); os.setuid(2000003)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    for path in glob.glob(store + "/.new-*/root.squashfs" if how == "name" else "/proc/[0-9]*/fd/1"):
+        try:
+            if how == "name" or os.readlink(path).startswith(store + "/.new-"):
+                held = os.open(path, os.O_WRONLY)
+                print(path, flush=True)
+                sys.stdin.read()
+                sys.exit()
+        except OSError:
+            continue
+"""
+
+
+@pytest.fixture(name="writer")
+def _writer():
+    """writer(HOW, STORE): such a process, which is killed at the end."""
+    started = []
+
+    def start(how, store):
+        started.append(subprocess.Popen([sys.executable, "-c", WRITER, store, how], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE))
+        return started[0]
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_nobody_finds_the_file_of_an_image_while_it_is_made(writer):
+    archive = docker_save(busybox(entry("noise", os.urandom(20 << 20))))
+    with tempfile.TemporaryDirectory() as store:  # pytest's own are closed to others
+        os.chmod(store, 0o755)
+        watch = writer("name", store)
+        assert glovebox("image", "--image-dir", store, "import", "-", "test", input=archive).returncode == 0
+        watch.kill()
+        assert watch.communicate()[0] == b""
+        assert os.stat(f"{store}/test").st_mode & 0o777 == 0o755
+
+
+def test_an_image_that_somebody_could_still_write_to_is_refused(take, writer, store):
+    watch = writer("descriptor", store)
+    done = take(docker_save(busybox(entry("noise", os.urandom(20 << 20)))))
+    watch.kill()
+    assert watch.communicate()[0] != b""
+    refused(done, "open for writing", "uid 2000003")
+    nothing_is_left(store)
+
+
+@pytest.mark.parametrize("file, line", [
+    ("/etc/passwd", "x:x:2000003:5::/:/bin/sh"), ("/etc/passwd", "x:x:5:2000002::/:/bin/sh"),
+    ("/etc/subuid", "x:1935008:65536"), ("/etc/subuid", "x:2000003:1")])
+def test_uids_that_are_somebodys_are_not_used(store, tmp_path, file, line):
+    (tmp_path / "archive.tar").write_bytes(docker_save(busybox()))
+    (tmp_path / "ids").write_text(f"root:x:0:0::/:/bin/sh\n# x\n{line}\n")
+    script = 'mount --bind "$2" "$1"; exec "$0" image --image-dir "$3" import "$4" test'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, PROGRAM, file, tmp_path / "ids", store,
+                           tmp_path / "archive.tar"], capture_output=True, check=False)
+    refused(done, file, "2000002 and 2000003")
+    nothing_is_left(store)
 
 
 # The store -----------------------------------------------------------------------

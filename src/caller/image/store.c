@@ -187,7 +187,8 @@ int store_begin(const struct store *s, char ret[static STORE_FRESH_MAX], struct 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return fault_set(f, -EIO, "a random number");
 	(void)snprintf(ret, STORE_FRESH_MAX, FRESH "%016lx", (unsigned long)number);
-	if (mkdirat(s->fd, ret, 0755) < 0)
+	/* The file in it is another uid's until it is done: only root gets there by its name. */
+	if (mkdirat(s->fd, ret, 0700) < 0)
 		return fault_set(f, -errno, "make %s/%s", s->path, ret);
 	return 0;
 }

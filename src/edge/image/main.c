@@ -23,9 +23,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Of the default range, beside the config process: no settings are known here. */
-#define IMAGER_UID (CONFIG_UID + 1)
-
 #define MANIFEST_BYTES_MAX (64u << 10)
 
 #define OPEN_FILES   16
