@@ -695,3 +695,20 @@ def test_what_is_broken_in_the_store_costs_the_server_nothing_else(images, store
     server = serve(*FLAGS, "--image-dir", store)
     assert detail(server, "true", image="one")["msg"].endswith("knows the images two")
     assert server.run("cat /etc/motd", image="two").stdout == "of two\n"
+
+
+def test_an_image_that_cannot_be_mounted_costs_the_others_nothing(take, store, serve):
+    for name in ("one", "two"):
+        assert take(docker_save(busybox(entry("etc/motd", f"of {name}\n"))), name=name).returncode == 0
+    with open(store / "one/root.squashfs", "r+b") as f:
+        f.write(b"\0")
+    server = serve(*FLAGS, "--image-dir", store)
+    assert "squashfs" in server.post({"code": "true", "image": "one"}).json()["detail"]
+    connection = server.connection()
+    for _ in range(3000):  # a view takes some 24 inodes of 65,536
+        connection.request("POST", "/execute", json.dumps({"code": "true", "image": "one"}),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status >= 500 and b"No space" not in answer.read()
+    assert server.run("cat /etc/motd", image="two").stdout == "of two\n"
+    assert server.run("echo 1", language="bash").stdout == "1\n"

@@ -23,7 +23,6 @@ struct factories {
 	struct offers offers;
 	struct {
 		bool made;
-		unsigned tries;
 		struct view view;
 		struct cell_factory factory;
 		struct runtime compiler; /* as the language's own, but for its argv */
