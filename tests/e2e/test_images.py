@@ -686,8 +686,10 @@ def test_an_image_that_has_gone_or_changed_since_the_start_is_a_422(images, imag
     assert images.run("cat /etc/motd", image="one").stdout == "of one\n"  # it is mounted
     item = detail(images, "true", image="two")
     assert item["loc"] == ["body", "image"] and 'there is no image "two"' in item["msg"]
-    assert take(docker_save(busybox(), env=["OTHER=1"]), name="two").returncode == 0
-    assert "was replaced by another one" in detail(images, "true", image="two")["msg"]
+    for env, motd in (["OTHER=1"], "of two\n"), ([], "of two, rebuilt\n"):
+        archive = docker_save(busybox(entry("etc/motd", motd)), env=env)
+        assert take(archive, "--replace", name="two").returncode == 0
+        assert "was replaced by another one" in detail(images, "true", image="two")["msg"]
 
 
 def test_what_is_broken_in_the_store_costs_the_server_nothing_else(images, store, serve):

@@ -46,8 +46,8 @@ static int look_at_image(const struct factories *fs, unsigned language, struct f
 
 	if (fs->of[language].made)
 		return 0;
-	return images_open_offered(
-		fs->settings->image_dir, &fs->languages->of[language].runtime, &root, f);
+	return images_open_offered(fs->settings->image_dir, &fs->languages->of[language].runtime,
+		fs->languages->digests[language], &root, f);
 }
 
 /* Something that the compiler makes. */
@@ -84,7 +84,8 @@ static int open_view(struct factories *fs, unsigned language, struct fault *f)
 
 	if (!l->offer.is_image)
 		return view_open_other(view, &l->runtime, language, l->offer.compiled == 1, f);
-	r = images_open_offered(fs->settings->image_dir, &l->runtime, &root, f);
+	r = images_open_offered(
+		fs->settings->image_dir, &l->runtime, fs->languages->digests[language], &root, f);
 	if (r == 0)
 		r = view_open_image(view, root, language, f);
 	return r < 0 ? fault_wrap(f, "image %s", l->runtime.name) : 0;
