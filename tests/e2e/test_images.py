@@ -4,6 +4,7 @@ import json
 import lzma
 import os
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -51,6 +52,35 @@ def _inside(store):
     """Run a shell script in the image `test`."""
     return lambda script, *flags: glovebox("run", "--image-dir", store, "--image", "test", "--timeout", "20",
                                            *flags, "-", input=script)
+
+
+@pytest.fixture(name="take_slowly")
+def _take_slowly(store, tmp_path):
+    """Begin an import that takes some seconds; the process, ended after the test."""
+    started = []
+
+    def start():
+        (tmp_path / "archive.tar").write_bytes(docker_save(busybox(
+            *(entry(f"noise{i}", os.urandom(32 << 20)) for i in range(8)))))
+        started.append(subprocess.Popen([PROGRAM, "image", "--image-dir", store, "import", tmp_path / "archive.tar",
+                                         "test"], stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        return started[0]
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def workers(parent):
+    """{first word of its command line: pid} of the children of a process."""
+    found = {}
+    for pid in subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, check=False).stdout.split():
+        try:
+            with open(f"/proc/{int(pid)}/cmdline", "rb") as f:
+                found[os.path.basename(f.read().split(b"\0")[0].decode())] = int(pid)
+        except OSError:
+            continue
+    return found
 
 
 def refused(done, *parts):
@@ -142,6 +172,13 @@ def test_names_of_any_bytes_and_long_ones_come_through(take, inside):
     assert done.stdout.decode() == "d/ä€\U0001f600\n2", done
 
 
+def test_the_longest_path_comes_through(take, inside):
+    path = "/".join(c * 255 for c in "abcd")
+    assert len(path) == 1023
+    assert take(docker_save(busybox(entry(path, "here")))).returncode == 0
+    assert inside("cd /a*; cd b*; cd c*; cat d*").stdout == b"here"
+
+
 def test_nothing_that_gives_power_comes_in(take, inside):
     done = take(docker_save(busybox(
         entry("suid", "x", 0o6755), entry("null", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
@@ -179,6 +216,15 @@ def test_the_images_environment_is_the_programs(take, inside):
     done = take(docker_save(busybox(), env=["PATH=/bin", "A=1 2", "HOME=/nowhere", long]))
     assert b"note: 1 variables of its environment" in done.stderr
     assert inside("echo $A $HOME $LANG [$LONG]").stdout == b"1 2 /nowhere C.UTF-8 []\n"
+
+
+def test_path_home_and_lang_have_a_place_however_many_there_are(take, inside):
+    many = [f"V{i}=1" for i in range(15)]
+    done = take(docker_save(busybox(), env=[*many, "PATH=/bin", "PATH=/nowhere"]))
+    assert done.returncode == 0 and b"note: 4 variables of its environment" in done.stderr, done
+    assert inside("echo $PATH $HOME $LANG $V11 [$V12]").stdout == b"/bin /workspace C.UTF-8 1 []\n"
+    assert take(docker_save(busybox(), env=many), "--replace").returncode == 0
+    assert inside("echo $PATH").stdout.startswith(b"/usr/local/sbin:")
 
 
 # Refused -------------------------------------------------------------------------
@@ -294,6 +340,17 @@ def test_a_damaged_archive_is_refused(take, store):
 ])
 def test_an_archive_that_is_no_image_is_refused(take, store, archive, parts):
     refused(take(archive), *parts)
+    nothing_is_left(store)
+
+
+def test_who_has_failed_is_told(take_slowly, store):
+    """Not what mksquashfs says of a tar that is cut short."""
+    process = take_slowly()
+    reader = wait_for("the imager", lambda: workers(process.pid).get("glovebox"))
+    wait_for("it to write", lambda: list(store.glob(".new-*/root.squashfs")))
+    os.kill(reader, signal.SIGKILL)
+    said = process.communicate(timeout=60)[1]
+    assert b"has ended without an answer" in said and b"mksquashfs" not in said, said
     nothing_is_left(store)
 
 
@@ -564,6 +621,8 @@ def test_an_image_is_built_of_debians_packages_as_a_manifest_says(build, inside,
     ("name: test\n", "", ["name"]),
     ("[GREETING=hello]", "[GREETING]", ["line 6", '"GREETING" is not NAME=VALUE']),
     ("[GREETING=hello]", "[[a]]", ["line 6"]),
+    ("[GREETING=hello]", f"[PATH=/bin, {', '.join(f'V{i}=1' for i in range(13))}]",
+     ["line 6", '"V12=1" is one too many', "PATH, HOME and LANG"]),
     ("/bin/busybox", "busybox", ["line 4", '"busybox" is no absolute path']),
     ("main-file: main.sh", "main-file: ../main.sh", ["line 5", "no plain name of a file"]),
     ("main-file: main.sh", "main-file: main.sh\npreload: [os;x]", ["line 6", '"os;x" is no name of a module']),

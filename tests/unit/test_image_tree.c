@@ -79,6 +79,26 @@ static void a_name_is_a_path_below_the_root_or_refused(void **state)
 	assert_int_equal(tree_path(many, path, &why), -EINVAL);
 }
 
+static void the_longest_path_has_a_name(void **state)
+{
+	char path[TREE_PATH_MAX + 1], name[TREE_PATH_MAX];
+	struct tree_node *n;
+
+	(void)state;
+	memset(path, 'a', sizeof(path));
+	for (size_t i = TREE_NAME_MAX; i < TREE_PATH_MAX; i += TREE_NAME_MAX + 1)
+		path[i] = '/';
+	path[TREE_PATH_MAX - 1] = '\0';
+	assert_int_equal(tree_path(path, name, &why), 0);
+	assert_int_equal(put(path, TREE_FILE, 1), 0);
+	for (n = t.root; !TAILQ_EMPTY(&n->children);)
+		n = TAILQ_FIRST(&n->children);
+	tree_name(n, name);
+	assert_string_equal(name, path);
+	memcpy(path + TREE_PATH_MAX - 1, "a", 2);
+	assert_int_equal(tree_path(path, name, &why), -EINVAL);
+}
+
 static void nothing_is_put_through_a_link_or_a_file(void **state)
 {
 	(void)state;
@@ -172,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_name_is_a_path_below_the_root_or_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_longest_path_has_a_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			nothing_is_put_through_a_link_or_a_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

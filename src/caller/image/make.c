@@ -90,12 +90,12 @@ static int pack(const struct make *m, int root_fd, struct msg_unpacked *ret, str
 	drop_fd(&read_end);
 	drop_fd(&write_end);
 	if (r == 0 && channel_send(imager.channel_fd, MSG_UNPACK, &m->ask, NULL) < 0)
-		r = fault_say(f, -EPIPE, "the process that reads it has ended");
+		r = fault_say(f, -ECONNRESET, "the process that reads it has ended");
 	if (r == 0)
 		r = await_unpacked(m, &imager, ret, f);
 	m->progress(m->ctx, NULL);
 	imager_end(&imager);
-	/* Whoever could not write to it: it knows why. */
+	/* The imager could not write to it, and has said so: it knows why. */
 	if ((r == 0 || r == -EPIPE) && packer.pid > 0 && command_wait(&packer, &packing) < 0) {
 		*f = packing;
 		r = packing.code;

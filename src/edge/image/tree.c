@@ -352,7 +352,7 @@ void tree_name(const struct tree_node *n, char ret[static TREE_PATH_MAX])
 	for (; n->parent; n = n->parent) {
 		size_t len = strlen(n->name);
 
-		CHECK(at > len);
+		CHECK(at >= len); /* a path of 1,023 bytes fills it */
 		at -= len;
 		memcpy(ret + at, n->name, len);
 		if (n->parent->parent)
