@@ -288,6 +288,18 @@ def test_a_bomb_beside_the_layers_ends_at_the_bound(take, store):
     nothing_is_left(store)
 
 
+def test_a_folder_ends_at_the_bound_and_not_at_the_end_of_the_disk(store, tmp_path):
+    for path, data in blobs_of(busybox()).items():
+        (tmp_path / "layout" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "layout" / path).write_bytes(data)
+    with open(tmp_path / "layout/blobs/hole", "wb") as f:
+        f.truncate(1 << 40)
+    store.mkdir()
+    script = 'mount -t tmpfs -o size=64m,mode=755 none "$1"; exec "$0" image --image-dir "$1" import --max-size 16M "$2" x'
+    refused(subprocess.run(["unshare", "-m", "sh", "-c", script, PROGRAM, store, tmp_path / "layout"],
+                           capture_output=True, timeout=60, check=False), "larger than 16 MiB", "--max-size")
+
+
 def test_an_entry_that_claims_more_than_there_is_is_refused(take, store):
     head = tarfile.TarInfo("zeros")
     head.size = 1 << 40
