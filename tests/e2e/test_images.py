@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 import pytest
 
@@ -81,6 +82,15 @@ def workers(parent):
         except OSError:
             continue
     return found
+
+
+def is_at_work(pid):
+    """Not one that has ended, and that pid 1 has not heard of yet."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def refused(done, *parts):
@@ -514,6 +524,18 @@ def test_what_a_killed_command_left_is_swept_by_the_next(take, store):
     (store / ".new-0123456789abcdef/root.squashfs").write_bytes(b"half")
     assert take(docker_save(busybox())).returncode == 0
     assert os.listdir(store) == ["test"]
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_works_for_a_command_ends_with_it(take_slowly, store, sig):
+    process = take_slowly()
+    wait_for("it to write", lambda: list(store.glob(".new-*/root.squashfs")))
+    those = wait_for("both", lambda: (w := workers(process.pid)) and set(w) == {"glovebox", "mksquashfs"} and w)
+    process.send_signal(sig)
+    process.wait(timeout=20)
+    ended = time.monotonic()
+    wait_for("them to end", lambda: not any(is_at_work(pid) for pid in those.values()))
+    assert time.monotonic() - ended < 1.5  # and not when the work is done
 
 
 def test_a_run_in_an_image_that_there_is_not_says_so(store):

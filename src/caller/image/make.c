@@ -36,11 +36,11 @@ static int create_root(const struct make *m, const char *fresh, struct fault *f)
 static int start_packer(struct command *c, int in_fd, int root_fd, struct fault *f)
 {
 	char uid[32], gid[32];
-	const char *const argv[] = { "setpriv", uid, gid, "--clear-groups", "--no-new-privs",
-		"--bounding-set=-all", "--inh-caps=-all", "mksquashfs", "-", "/proc/self/fd/1",
-		"-tar", "-noappend", "-comp", "zstd", "-Xcompression-level", "6", "-all-root",
-		"-no-xattrs", "-mkfs-time", "0", "-root-mode", "0755", "-root-time", "0", "-mem",
-		"256M", "-quiet", "-no-progress", NULL };
+	const char *const argv[] = { "setpriv", "--pdeathsig", "KILL", uid, gid, "--clear-groups",
+		"--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "mksquashfs", "-",
+		"/proc/self/fd/1", "-tar", "-noappend", "-comp", "zstd", "-Xcompression-level", "6",
+		"-all-root", "-no-xattrs", "-mkfs-time", "0", "-root-mode", "0755", "-root-time",
+		"0", "-mem", "256M", "-quiet", "-no-progress", NULL };
 	int r;
 
 	(void)snprintf(uid, sizeof(uid), "--reuid=%d", PACKER_UID);
