@@ -310,6 +310,19 @@ def test_a_folder_ends_at_the_bound_and_not_at_the_end_of_the_disk(store, tmp_pa
                            capture_output=True, timeout=60, check=False), "larger than 16 MiB", "--max-size")
 
 
+def test_directories_that_names_imply_count_as_entries(take, store):
+    layer = tar(*(folder(f"{i:x}/" + "/".join("a" * 61)) for i in range(17000)))
+    refused(take(docker_save(layer, packed=[gzip.compress(layer, 1)])), "layer 1 of 1", "more than 1000000 files and directories")
+    nothing_is_left(store)
+
+
+def test_who_packs_has_a_bound_of_memory(take_slowly):
+    process = take_slowly()
+    packer = wait_for("mksquashfs", lambda: workers(process.pid).get("mksquashfs"))
+    with open(f"/proc/{packer}/limits", encoding="ascii") as f:
+        assert re.search(rf"Max data size +{4 << 30} +{4 << 30} ", f.read())
+
+
 def test_an_entry_that_claims_more_than_there_is_is_refused(take, store):
     head = tarfile.TarInfo("zeros")
     head.size = 1 << 40

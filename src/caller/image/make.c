@@ -11,8 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What mksquashfs may take: a million directories need some 900 MiB, and each processor the stacks of
+ * three threads. -mem is about its queues only. */
+#define PACKER_MEMORY   "4294967296"
+#define PACKER_CPUS_MAX 32
 
 /* ---- Tar to squashfs ---- */
 
@@ -35,14 +41,18 @@ static int create_root(const struct make *m, const char *fresh, struct fault *f)
  * is there. (sqfstar, which is the same program, takes no level in 4.5.1.) */
 static int start_packer(struct command *c, int in_fd, int root_fd, struct fault *f)
 {
-	char uid[32], gid[32];
-	const char *const argv[] = { "setpriv", "--pdeathsig", "KILL", uid, gid, "--clear-groups",
-		"--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "mksquashfs", "-",
-		"/proc/self/fd/1", "-tar", "-noappend", "-comp", "zstd", "-Xcompression-level", "6",
-		"-all-root", "-no-xattrs", "-mkfs-time", "0", "-root-mode", "0755", "-root-time",
-		"0", "-mem", "256M", "-quiet", "-no-progress", NULL };
+	char uid[32], gid[32], processors[16];
+	const char *const argv[] = { "prlimit", "--data=" PACKER_MEMORY, "setpriv", "--pdeathsig",
+		"KILL", uid, gid, "--clear-groups", "--no-new-privs", "--bounding-set=-all",
+		"--inh-caps=-all", "mksquashfs", "-", "/proc/self/fd/1", "-tar", "-noappend",
+		"-comp", "zstd", "-Xcompression-level", "6", "-all-root", "-no-xattrs",
+		"-mkfs-time", "0", "-root-mode", "0755", "-root-time", "0", "-mem", "256M",
+		"-processors", processors, "-quiet", "-no-progress", NULL };
+	int cpus = get_nprocs();
 	int r;
 
+	(void)snprintf(processors, sizeof(processors), "%d",
+		cpus < PACKER_CPUS_MAX ? cpus : PACKER_CPUS_MAX);
 	(void)snprintf(uid, sizeof(uid), "--reuid=%d", PACKER_UID);
 	(void)snprintf(gid, sizeof(gid), "--regid=%d", PACKER_UID);
 	r = command_start(c, argv, in_fd, root_fd, f);
