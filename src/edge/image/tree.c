@@ -328,7 +328,11 @@ void tree_whiteout(struct tree *t, const char *path, uint32_t layer, bool only_i
 
 	if (!n)
 		return;
-	erase_inside(t, n, layer);
+	/* Once for each layer: what is there after that is the layer's own, and would only be walked
+	 * through again, by as many whiteouts as there are entries. */
+	if (n->swept < layer)
+		erase_inside(t, n, layer);
+	n->swept = layer;
 	if (!only_inside && n->parent && n->layer < layer && TAILQ_EMPTY(&n->children))
 		node_remove(t, n);
 }
