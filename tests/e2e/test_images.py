@@ -4,6 +4,7 @@ import json
 import lzma
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -549,6 +550,21 @@ def test_whoever_works_for_a_command_ends_with_it(take_slowly, store, sig):
     ended = time.monotonic()
     wait_for("them to end", lambda: not any(is_at_work(pid) for pid in those.values()))
     assert time.monotonic() - ended < 1.5  # and not when the work is done
+
+
+def test_a_command_that_waits_for_another_says_so(take, image, store):
+    assert take(docker_save(busybox())).returncode == 0
+    args = [PROGRAM, "image", "--image-dir", store]
+    with subprocess.Popen([*args, "import", "-", "slow"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        wait_for("its lock", lambda: subprocess.run(["flock", "-n", store, "true"], check=False).returncode)
+        with subprocess.Popen([*args, "remove", "test"], stderr=subprocess.PIPE) as second:
+            said = select.select([second.stderr], [], [], 10)[0] and second.stderr.readline()
+            waits = second.poll() is None
+            first.kill()
+            assert second.wait(timeout=20) == 0
+    assert waits
+    assert said == f"glovebox: note: another `glovebox image` works on {store}; waiting for it\n".encode()
+    assert listing(image) == []
 
 
 def test_a_run_in_an_image_that_there_is_not_says_so(store):

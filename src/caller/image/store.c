@@ -83,9 +83,9 @@ static int sweep(const struct store *s, struct fault *f)
 	return r;
 }
 
-int store_lock(struct store *s, struct fault *f)
+int store_lock(struct store *s, bool wait, struct fault *f)
 {
-	while (flock(s->fd, LOCK_EX) < 0)
+	while (flock(s->fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB) < 0)
 		if (errno != EINTR)
 			return fault_set(f, -errno, "lock %s", s->path);
 	return sweep(s, f);
