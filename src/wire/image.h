@@ -49,16 +49,21 @@ struct image_record {
 
 /* ---- Between the command line and the process that reads what others made ---- */
 
-enum image_source {
-	IMAGE_SOURCE_ARCHIVE, /* what `docker save` writes, or an OCI layout, as a tar */
-	IMAGE_SOURCE_ROOT,    /* a tar of the root itself, as mmdebstrap makes it */
-	IMAGE_SOURCE_MAX
-};
+/* Who reads archives, and who packs what comes of them: of the default range, beside the config
+ * process, because no settings are known. */
+#define IMAGER_UID (CONFIG_UID + 1)
+#define PACKER_UID (CONFIG_UID + 2)
 
 /* Read the archive at IMAGE_FD_IN and write a clean tar of the root to IMAGE_FD_OUT. */
 #define IMAGE_FD_CHANNEL 3
 #define IMAGE_FD_IN      4 /* a file that can be sought */
 #define IMAGE_FD_OUT     5
+
+enum image_source {
+	IMAGE_SOURCE_ARCHIVE, /* what `docker save` writes, or an OCI layout, as a tar */
+	IMAGE_SOURCE_ROOT,    /* a tar of the root itself, as mmdebstrap makes it */
+	IMAGE_SOURCE_MAX
+};
 
 struct msg_unpack {
 	uint32_t source; /* enum image_source */

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "wire/image.h"
 #include "wire/limits.h"
 #include "wire/settings.h"
 
@@ -61,6 +62,7 @@ struct language {
 struct languages {
 	uint32_t count; /* of[0] is LANGUAGE_DEFAULT, if it is there */
 	struct language of[LANGUAGES_MAX];
+	uint8_t digests[LANGUAGES_MAX][IMAGE_DIGEST_MAX]; /* of those that are images */
 };
 
 struct offers {

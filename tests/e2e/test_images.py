@@ -4,8 +4,13 @@ import json
 import lzma
 import os
 import re
+import select
+import signal
 import subprocess
+import sys
 import tarfile
+import tempfile
+import time
 
 import pytest
 
@@ -49,6 +54,44 @@ def _inside(store):
     """Run a shell script in the image `test`."""
     return lambda script, *flags: glovebox("run", "--image-dir", store, "--image", "test", "--timeout", "20",
                                            *flags, "-", input=script)
+
+
+@pytest.fixture(name="take_slowly")
+def _take_slowly(store, tmp_path):
+    """Begin an import that takes some seconds; the process, ended after the test."""
+    started = []
+
+    def start():
+        (tmp_path / "archive.tar").write_bytes(docker_save(busybox(
+            *(entry(f"noise{i}", os.urandom(32 << 20)) for i in range(8)))))
+        started.append(subprocess.Popen([PROGRAM, "image", "--image-dir", store, "import", tmp_path / "archive.tar",
+                                         "test"], stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        return started[0]
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def workers(parent):
+    """{first word of its command line: pid} of the children of a process."""
+    found = {}
+    for pid in subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, check=False).stdout.split():
+        try:
+            with open(f"/proc/{int(pid)}/cmdline", "rb") as f:
+                found[os.path.basename(f.read().split(b"\0")[0].decode())] = int(pid)
+        except OSError:
+            continue
+    return found
+
+
+def is_at_work(pid):
+    """Not one that has ended, and that pid 1 has not heard of yet."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def refused(done, *parts):
@@ -140,6 +183,13 @@ def test_names_of_any_bytes_and_long_ones_come_through(take, inside):
     assert done.stdout.decode() == "d/ä€\U0001f600\n2", done
 
 
+def test_the_longest_path_comes_through(take, inside):
+    path = "/".join(c * 255 for c in "abcd")
+    assert len(path) == 1023
+    assert take(docker_save(busybox(entry(path, "here")))).returncode == 0
+    assert inside("cd /a*; cd b*; cd c*; cat d*").stdout == b"here"
+
+
 def test_nothing_that_gives_power_comes_in(take, inside):
     done = take(docker_save(busybox(
         entry("suid", "x", 0o6755), entry("null", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
@@ -177,6 +227,15 @@ def test_the_images_environment_is_the_programs(take, inside):
     done = take(docker_save(busybox(), env=["PATH=/bin", "A=1 2", "HOME=/nowhere", long]))
     assert b"note: 1 variables of its environment" in done.stderr
     assert inside("echo $A $HOME $LANG [$LONG]").stdout == b"1 2 /nowhere C.UTF-8 []\n"
+
+
+def test_path_home_and_lang_have_a_place_however_many_there_are(take, inside):
+    many = [f"V{i}=1" for i in range(15)]
+    done = take(docker_save(busybox(), env=[*many, "PATH=/bin", "PATH=/nowhere"]))
+    assert done.returncode == 0 and b"note: 4 variables of its environment" in done.stderr, done
+    assert inside("echo $PATH $HOME $LANG $V11 [$V12]").stdout == b"/bin /workspace C.UTF-8 1 []\n"
+    assert take(docker_save(busybox(), env=many), "--replace").returncode == 0
+    assert inside("echo $PATH").stdout.startswith(b"/usr/local/sbin:")
 
 
 # Refused -------------------------------------------------------------------------
@@ -240,6 +299,31 @@ def test_a_bomb_beside_the_layers_ends_at_the_bound(take, store):
     nothing_is_left(store)
 
 
+def test_a_folder_ends_at_the_bound_and_not_at_the_end_of_the_disk(store, tmp_path):
+    for path, data in blobs_of(busybox()).items():
+        (tmp_path / "layout" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "layout" / path).write_bytes(data)
+    with open(tmp_path / "layout/blobs/hole", "wb") as f:
+        f.truncate(1 << 40)
+    store.mkdir()
+    script = 'mount -t tmpfs -o size=64m,mode=755 none "$1"; exec "$0" image --image-dir "$1" import --max-size 16M "$2" x'
+    refused(subprocess.run(["unshare", "-m", "sh", "-c", script, PROGRAM, store, tmp_path / "layout"],
+                           capture_output=True, timeout=60, check=False), "larger than 16 MiB", "--max-size")
+
+
+def test_directories_that_names_imply_count_as_entries(take, store):
+    layer = tar(*(folder(f"{i:x}/" + "/".join("a" * 61)) for i in range(17000)))
+    refused(take(docker_save(layer, packed=[gzip.compress(layer, 1)])), "layer 1 of 1", "more than 1000000 files and directories")
+    nothing_is_left(store)
+
+
+def test_who_packs_has_a_bound_of_memory(take_slowly):
+    process = take_slowly()
+    packer = wait_for("mksquashfs", lambda: workers(process.pid).get("mksquashfs"))
+    with open(f"/proc/{packer}/limits", encoding="ascii") as f:
+        assert re.search(rf"Max data size +{4 << 30} +{4 << 30} ", f.read())
+
+
 def test_an_entry_that_claims_more_than_there_is_is_refused(take, store):
     head = tarfile.TarInfo("zeros")
     head.size = 1 << 40
@@ -295,11 +379,90 @@ def test_an_archive_that_is_no_image_is_refused(take, store, archive, parts):
     nothing_is_left(store)
 
 
+def test_who_has_failed_is_told(take_slowly, store):
+    """Not what mksquashfs says of a tar that is cut short."""
+    process = take_slowly()
+    reader = wait_for("the imager", lambda: workers(process.pid).get("glovebox"))
+    wait_for("it to write", lambda: list(store.glob(".new-*/root.squashfs")))
+    os.kill(reader, signal.SIGKILL)
+    said = process.communicate(timeout=60)[1]
+    assert b"has ended without an answer" in said and b"mksquashfs" not in said, said
+    nothing_is_left(store)
+
+
 @pytest.mark.parametrize("name", ["a/b", "..", ".x", "-x", "x" * 32, "a b", ""])
 def test_a_name_that_no_image_can_have_is_refused(image, tmp_path, name):
     (tmp_path / "a.tar").write_bytes(docker_save(busybox()))
     done = image("import", "--", tmp_path / "a.tar", name)
     assert done.returncode == 1 and b"is no name for an image" in done.stderr, done
+
+
+# Of the uid as which mksquashfs runs: opens the squashfs for writing, by its name or through a process
+# that has it, says so and holds it until its stdin ends.
+WRITER = """
+import glob, os, sys, time
+store, how = sys.argv[1:]
+os.setgroups([]); os.setgid(2000003); os.setuid(2000003)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    for path in glob.glob(store + "/.new-*/root.squashfs" if how == "name" else "/proc/[0-9]*/fd/1"):
+        try:
+            if how == "name" or os.readlink(path).startswith(store + "/.new-"):
+                held = os.open(path, os.O_WRONLY)
+                print(path, flush=True)
+                sys.stdin.read()
+                sys.exit()
+        except OSError:
+            continue
+"""
+
+
+@pytest.fixture(name="writer")
+def _writer():
+    """writer(HOW, STORE): such a process, which is killed at the end."""
+    started = []
+
+    def start(how, store):
+        started.append(subprocess.Popen([sys.executable, "-c", WRITER, store, how], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE))
+        return started[0]
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_nobody_finds_the_file_of_an_image_while_it_is_made(writer):
+    archive = docker_save(busybox(entry("noise", os.urandom(20 << 20))))
+    with tempfile.TemporaryDirectory() as store:  # pytest's own are closed to others
+        os.chmod(store, 0o755)
+        watch = writer("name", store)
+        assert glovebox("image", "--image-dir", store, "import", "-", "test", input=archive).returncode == 0
+        watch.kill()
+        assert watch.communicate()[0] == b""
+        assert os.stat(f"{store}/test").st_mode & 0o777 == 0o755
+
+
+def test_an_image_that_somebody_could_still_write_to_is_refused(take, writer, store):
+    watch = writer("descriptor", store)
+    done = take(docker_save(busybox(entry("noise", os.urandom(20 << 20)))))
+    watch.kill()
+    assert watch.communicate()[0] != b""
+    refused(done, "open for writing", "uid 2000003")
+    nothing_is_left(store)
+
+
+@pytest.mark.parametrize("file, line", [
+    ("/etc/passwd", "x:x:2000003:5::/:/bin/sh"), ("/etc/passwd", "x:x:5:2000002::/:/bin/sh"),
+    ("/etc/subuid", "x:1935008:65536"), ("/etc/subuid", "x:2000003:1")])
+def test_uids_that_are_somebodys_are_not_used(store, tmp_path, file, line):
+    (tmp_path / "archive.tar").write_bytes(docker_save(busybox()))
+    (tmp_path / "ids").write_text(f"root:x:0:0::/:/bin/sh\n# x\n{line}\n")
+    script = 'mount --bind "$2" "$1"; exec "$0" image --image-dir "$3" import "$4" test'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, PROGRAM, file, tmp_path / "ids", store,
+                           tmp_path / "archive.tar"], capture_output=True, check=False)
+    refused(done, file, "2000002 and 2000003")
+    nothing_is_left(store)
 
 
 # The store -----------------------------------------------------------------------
@@ -377,6 +540,33 @@ def test_what_a_killed_command_left_is_swept_by_the_next(take, store):
     assert os.listdir(store) == ["test"]
 
 
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_works_for_a_command_ends_with_it(take_slowly, store, sig):
+    process = take_slowly()
+    wait_for("it to write", lambda: list(store.glob(".new-*/root.squashfs")))
+    those = wait_for("both", lambda: (w := workers(process.pid)) and set(w) == {"glovebox", "mksquashfs"} and w)
+    process.send_signal(sig)
+    process.wait(timeout=20)
+    ended = time.monotonic()
+    wait_for("them to end", lambda: not any(is_at_work(pid) for pid in those.values()))
+    assert time.monotonic() - ended < 1.5  # and not when the work is done
+
+
+def test_a_command_that_waits_for_another_says_so(take, image, store):
+    assert take(docker_save(busybox())).returncode == 0
+    args = [PROGRAM, "image", "--image-dir", store]
+    with subprocess.Popen([*args, "import", "-", "slow"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        wait_for("its lock", lambda: subprocess.run(["flock", "-n", store, "true"], check=False).returncode)
+        with subprocess.Popen([*args, "remove", "test"], stderr=subprocess.PIPE) as second:
+            said = select.select([second.stderr], [], [], 10)[0] and second.stderr.readline()
+            waits = second.poll() is None
+            first.kill()
+            assert second.wait(timeout=20) == 0
+    assert waits
+    assert said == f"glovebox: note: another `glovebox image` works on {store}; waiting for it\n".encode()
+    assert listing(image) == []
+
+
 def test_a_run_in_an_image_that_there_is_not_says_so(store):
     done = glovebox("run", "--image-dir", store, "--image", "nope", "-", input="1")
     assert done.returncode == 125
@@ -430,6 +620,47 @@ def test_a_server_runs_its_programs_in_the_image_that_it_is_given(take, store, s
     assert [(f["path"], f["content"]) for f in reply["files"]] == [("out.txt", "hello\n")], reply
 
 
+# As a zygote it would be root, in the host's process namespace, with the right to mount.
+REACHES_OUT = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int main(void)
+{
+	static const char *const proc[] = { "/workspace/p", "/proc" };
+	char path[999];
+
+	mkdir(proc[0], 0755);
+	mount("proc", proc[0], "proc", 0, 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%d/root" MARK, proc[i], (int)getppid());
+		open(path, O_WRONLY | O_CREAT, 0644);
+	}
+	printf("uid %d\n", (int)getuid());
+	return 0;
+}
+"""
+
+
+def test_no_program_of_an_imported_image_is_started_outside_of_a_cell(take, store, serve, tmp_path):
+    """It is what the host's warm interpreter would be, by its name and its loader."""
+    mark, source, program = tmp_path / "out", tmp_path / "out.c", tmp_path / "python"
+    source.write_text(REACHES_OUT)
+    subprocess.run(["gcc", "-static", f'-DMARK="{mark}"', "-o", program, source], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    loader = {"amd64": "lib64/ld-linux-x86-64.so.2", "arm64": "lib/ld-linux-aarch64.so.1"}[ARCH]
+    assert take(docker_save(busybox(entry(f"usr/bin/{version}", program.read_bytes(), 0o755),
+                                    link("usr/bin/python3", version), entry(loader, "x", 0o755)))).returncode == 0
+    server = serve(*FLAGS, "--image-dir", store, "--image", "test")
+    assert server.run("").stdout == "uid 1000\n"
+    assert server.run("", image="test").stdout == "uid 1000\n"
+    assert not mark.exists()
+    assert server.health().json()["warm"] == "off"
+
+
 # Built ---------------------------------------------------------------------------
 
 TINY = """\
@@ -468,6 +699,8 @@ def test_an_image_is_built_of_debians_packages_as_a_manifest_says(build, inside,
     ("name: test\n", "", ["name"]),
     ("[GREETING=hello]", "[GREETING]", ["line 6", '"GREETING" is not NAME=VALUE']),
     ("[GREETING=hello]", "[[a]]", ["line 6"]),
+    ("[GREETING=hello]", f"[PATH=/bin, {', '.join(f'V{i}=1' for i in range(13))}]",
+     ["line 6", '"V12=1" is one too many', "PATH, HOME and LANG"]),
     ("/bin/busybox", "busybox", ["line 4", '"busybox" is no absolute path']),
     ("main-file: main.sh", "main-file: ../main.sh", ["line 5", "no plain name of a file"]),
     ("main-file: main.sh", "main-file: main.sh\npreload: [os;x]", ["line 6", '"os;x" is no name of a module']),
@@ -593,8 +826,10 @@ def test_an_image_that_has_gone_or_changed_since_the_start_is_a_422(images, imag
     assert images.run("cat /etc/motd", image="one").stdout == "of one\n"  # it is mounted
     item = detail(images, "true", image="two")
     assert item["loc"] == ["body", "image"] and 'there is no image "two"' in item["msg"]
-    assert take(docker_save(busybox(), env=["OTHER=1"]), name="two").returncode == 0
-    assert "was replaced by another one" in detail(images, "true", image="two")["msg"]
+    for env, motd in (["OTHER=1"], "of two\n"), ([], "of two, rebuilt\n"):
+        archive = docker_save(busybox(entry("etc/motd", motd)), env=env)
+        assert take(archive, "--replace", name="two").returncode == 0
+        assert "was replaced by another one" in detail(images, "true", image="two")["msg"]
 
 
 def test_what_is_broken_in_the_store_costs_the_server_nothing_else(images, store, serve):
@@ -602,3 +837,20 @@ def test_what_is_broken_in_the_store_costs_the_server_nothing_else(images, store
     server = serve(*FLAGS, "--image-dir", store)
     assert detail(server, "true", image="one")["msg"].startswith("Value error, this server knows the images two;")
     assert server.run("cat /etc/motd", image="two").stdout == "of two\n"
+
+
+def test_an_image_that_cannot_be_mounted_costs_the_others_nothing(take, store, serve):
+    for name in ("one", "two"):
+        assert take(docker_save(busybox(entry("etc/motd", f"of {name}\n"))), name=name).returncode == 0
+    with open(store / "one/root.squashfs", "r+b") as f:
+        f.write(b"\0")
+    server = serve(*FLAGS, "--image-dir", store)
+    assert "squashfs" in server.post({"code": "true", "image": "one"}).json()["detail"]
+    connection = server.connection()
+    for _ in range(3000):  # a view takes some 24 inodes of 65,536
+        connection.request("POST", "/execute", json.dumps({"code": "true", "image": "one"}),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status >= 500 and b"No space" not in answer.read()
+    assert server.run("cat /etc/motd", image="two").stdout == "of two\n"
+    assert server.run("echo 1", language="bash").stdout == "1\n"

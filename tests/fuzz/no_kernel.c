@@ -509,10 +509,10 @@ int view_open_other(
 }
 
 /* No store: an image is there if views can be made. */
-int images_open_offered(const char *dir, const struct runtime *offered, struct image_record *ret,
-	int *ret_fd, struct fault *f)
+int images_open_offered(const char *dir, const struct runtime *offered, const uint8_t *digest,
+	struct image_record *ret, int *ret_fd, struct fault *f)
 {
-	(void)dir, (void)offered, (void)f;
+	(void)dir, (void)offered, (void)digest, (void)f;
 	*ret = (struct image_record){ .trusted = 1, .start = { .warm = 1, .preload = "numpy" } };
 	*ret_fd = -1;
 	return 0;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static struct tree t;
 static struct fault why;
@@ -79,6 +80,26 @@ static void a_name_is_a_path_below_the_root_or_refused(void **state)
 	assert_int_equal(tree_path(many, path, &why), -EINVAL);
 }
 
+static void the_longest_path_has_a_name(void **state)
+{
+	char path[TREE_PATH_MAX + 1], name[TREE_PATH_MAX];
+	struct tree_node *n;
+
+	(void)state;
+	memset(path, 'a', sizeof(path));
+	for (size_t i = TREE_NAME_MAX; i < TREE_PATH_MAX; i += TREE_NAME_MAX + 1)
+		path[i] = '/';
+	path[TREE_PATH_MAX - 1] = '\0';
+	assert_int_equal(tree_path(path, name, &why), 0);
+	assert_int_equal(put(path, TREE_FILE, 1), 0);
+	for (n = t.root; !TAILQ_EMPTY(&n->children);)
+		n = TAILQ_FIRST(&n->children);
+	tree_name(n, name);
+	assert_string_equal(name, path);
+	memcpy(path + TREE_PATH_MAX - 1, "a", 2);
+	assert_int_equal(tree_path(path, name, &why), -EINVAL);
+}
+
 static void nothing_is_put_through_a_link_or_a_file(void **state)
 {
 	(void)state;
@@ -130,6 +151,26 @@ static void a_whiteout_takes_what_earlier_layers_have_put_there(void **state)
 	assert_int_equal(put("a", TREE_FILE, 4), 0);
 }
 
+/* Seconds of CPU, and a quarter of an hour for the million of entries that an archive may have. */
+static void whiteouts_do_not_walk_through_their_own_layer_each_time(void **state)
+{
+	const clock_t begun = clock();
+	char path[32];
+
+	(void)state;
+	assert_int_equal(put("d/old", TREE_FILE, 1), 0);
+	for (unsigned i = 0; i < 40000; i++) {
+		(void)snprintf(path, sizeof(path), "d/%u", i);
+		assert_int_equal(put(path, TREE_FILE, 2), 0);
+	}
+	for (unsigned i = 0; i < 40000; i++)
+		tree_whiteout(&t, i % 2 ? "d" : "", 2, i % 3 != 0);
+	assert_int_equal(t.entries, 40001);
+	tree_whiteout(&t, "d", 3, true);
+	assert_int_equal(t.entries, 1);
+	assert_true(clock() - begun < 5 * CLOCKS_PER_SEC);
+}
+
 static void a_file_lives_as_long_as_one_of_its_names(void **state)
 {
 	(void)state;
@@ -172,12 +213,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_name_is_a_path_below_the_root_or_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_longest_path_has_a_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			nothing_is_put_through_a_link_or_a_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_later_layer_takes_the_place_of_an_earlier_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_whiteout_takes_what_earlier_layers_have_put_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			whiteouts_do_not_walk_through_their_own_layer_each_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_file_lives_as_long_as_one_of_its_names, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -120,6 +121,67 @@ static void whichever_call_fails_while_it_is_made_is_said(void **state)
 	assert_in_range(failed, 60, n);
 }
 
+#define NUMBER 5
+
+static int open_other(int fd, struct fault *f)
+{
+	(void)fd;
+	return view_open_other(&view, &runtime, NUMBER, true, f);
+}
+
+static int open_image(int fd, struct fault *f)
+{
+	return view_open_image(&view, fd, NUMBER, f);
+}
+
+/* Else a client who asks again and again would fill the template, which all of them share. */
+static void leaves_nothing(int (*open_one)(int, struct fault *), int fd, const char *path)
+{
+	struct fault f = { 0 };
+	bool reached = true;
+	unsigned n, failed = 0;
+
+	assert_int_equal(view_open(&view, &runtime, &f), 0);
+	for (n = 0; reached && n < CALLS_MAX; n++) {
+		int r;
+
+		f = (struct fault){ 0 };
+		flaky_arm(n, EIO);
+		r = open_one(fd, &f);
+		reached = flaky_disarm();
+		if (r == 0 && reached && strcmp(flaky_name(), "close") != 0)
+			fail_msg("call %u (%s) failed, and nothing was said", n, flaky_name());
+		if (r < 0 && is_there(path))
+			fail_msg("call %u (%s): %s is there", n, flaky_name(), path);
+		failed += r < 0;
+		if (r == 0) {
+			(void)umount2(VIEW_DIR "/image.5/root", MNT_DETACH);
+			view_remove(path);
+		}
+	}
+	assert_false(reached);
+	assert_in_range(failed, 20, n);
+}
+
+static void a_root_that_cannot_be_finished_leaves_nothing_behind(void **state)
+{
+	static const char file[] = "/run/glovebox/test-view.squashfs";
+	int fd;
+
+	(void)state;
+	leaves_nothing(open_other, -1, VIEW_DIR "/root.5");
+	(void)umount2(VIEW_DIR, MNT_DETACH);
+	(void)unlink(file);
+	assert_int_equal(system("mksquashfs /usr/share/doc/base-files "
+				"/run/glovebox/test-view.squashfs -quiet -no-progress >/dev/null"),
+		0);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	(void)unlink(file);
+	leaves_nothing(open_image, fd, VIEW_DIR "/image.5");
+	(void)close(fd);
+}
+
 static void what_does_not_fit_into_it_is_said(void **state)
 {
 	bool written = false, copied = false, fits = false;
@@ -203,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(the_template_has_what_a_root_needs),
 		CASE(whichever_call_fails_while_it_is_made_is_said),
+		CASE(a_root_that_cannot_be_finished_leaves_nothing_behind),
 		CASE(what_does_not_fit_into_it_is_said),
 		CASE(a_root_of_a_runtime_has_to_be_there_and_a_directory),
 		CASE(a_runtime_may_have_as_many_roots_as_there_are),

@@ -122,9 +122,7 @@ static void parse(int argc, char **argv, struct image_command *c)
 		.doc = "Keep read-only roots in which programs run: `glovebox run --image NAME'."
 		       "\vA manifest is a YAML file, or the name of one that is shipped: "
 		       "python-data. An archive is what `docker save' writes, or an OCI layout, as "
-		       "a tar or "
-		       "as a "
-		       "directory.",
+		       "a tar; a directory is an OCI layout.",
 	};
 
 	options_parse(&argp, argc, argv, c);

@@ -65,6 +65,18 @@ static void say_cold(const struct image_record *r)
 			"interpreter warm, in a process of root's outside of cells\n");
 }
 
+int image_lock(struct image_command *c, struct fault *f)
+{
+	int r = store_lock(&c->store, false, f);
+
+	if (r != -EWOULDBLOCK)
+		return r;
+	(void)fprintf(stderr,
+		"glovebox: note: another `glovebox image` works on %s; waiting for it\n", c->dir);
+	*f = (struct fault){ 0 };
+	return store_lock(&c->store, true, f);
+}
+
 int image_prepare(struct image_command *c, const char *name, struct fault *f)
 {
 	static struct image_record record;
@@ -79,7 +91,7 @@ int image_prepare(struct image_command *c, const char *name, struct fault *f)
 			name, IMAGE_NAME_MAX - 1);
 	r = store_open(&c->store, c->dir, true, f);
 	if (r == 0)
-		r = store_lock(&c->store, f);
+		r = image_lock(c, f);
 	if (r == 0 && !c->replace && store_read(&c->store, name, &record, &none) != -ENOENT)
 		r = fault_say(
 			f, -EEXIST, "there is an image \"%s\"; --replace takes its place", name);

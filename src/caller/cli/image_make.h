@@ -8,6 +8,9 @@
 
 struct fault;
 
+/* store_lock(); who has to wait for another command, which may read from a pipe, is told. */
+int image_lock(struct image_command *c, struct fault *f) __attribute__((nonnull));
+
 /* Open and lock the store. -EEXIST: there is an image of that name, and it is not to be replaced. */
 int image_prepare(struct image_command *c, const char *name, struct fault *f)
 	__attribute__((nonnull));

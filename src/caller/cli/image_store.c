@@ -1,5 +1,6 @@
 /* `glovebox image list`, `verify` and `remove`. */
 #include "caller/cli/image.h"
+#include "caller/cli/image_make.h"
 
 #include "base/fault.h"
 #include "base/own.h"
@@ -146,7 +147,7 @@ int image_remove(struct image_command *c, struct fault *f)
 	int r = store_open(&c->store, c->dir, false, f);
 
 	if (r == 0)
-		r = store_lock(&c->store, f);
+		r = image_lock(c, f);
 	for (unsigned i = 0; r == 0 && i < c->count; i++) {
 		if (!image_name_is_valid(c->operands[i]))
 			return fault_say(

@@ -62,7 +62,7 @@ int imager_hear(const struct imager *i, struct msg *ret, struct fault *f)
 	int r = channel_recv(i->channel_fd, ROLE_IMAGER, ROLE_CLIENT, ret, &rule);
 
 	if (r == 0)
-		return fault_say(f, -EPIPE,
+		return fault_say(f, -ECONNRESET,
 			"the process that reads it has ended without an answer: it wanted more "
 			"memory or time than an image may need");
 	if (r < 0)

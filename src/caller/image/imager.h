@@ -22,7 +22,7 @@ struct imager {
 int imager_start(struct imager *i, const char *job, int in_fd, int out_fd, struct fault *f)
 	__attribute__((nonnull));
 
-/* The next message of it; IMAGE_BAD and a death without a word are faults. */
+/* The next message of it; IMAGE_BAD and a death without a word (-ECONNRESET) are faults. */
 int imager_hear(const struct imager *i, struct msg *ret, struct fault *f) __attribute__((nonnull));
 
 /* End it and wait for it. */

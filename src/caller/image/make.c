@@ -4,18 +4,21 @@
 #include "base/own.h"
 #include "caller/image/command.h"
 #include "caller/image/imager.h"
+#include "caller/image/uids.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Of the default range, beside the confined process's. What mksquashfs reads is clean, but what
- * needs no right has none. */
-#define PACKER_UID (CONFIG_UID + 2)
+/* What mksquashfs may take: a million directories need some 900 MiB, and each processor the stacks of
+ * three threads. -mem is about its queues only. */
+#define PACKER_MEMORY   "4294967296"
+#define PACKER_CPUS_MAX 32
 
 /* ---- Tar to squashfs ---- */
 
@@ -31,19 +34,25 @@ static int create_root(const struct make *m, const char *fresh, struct fault *f)
 	return take_fd(&fd);
 }
 
-/* The same files give the same bytes. Level 6, because the usual 15 takes ten times as long for a
+/* What mksquashfs reads is clean, but what needs no right has none.
+ *
+ * The same files give the same bytes. Level 6, because the usual 15 takes ten times as long for a
  * twelfth less. It opens its target by name, for which that must be its own; -noappend, because it
  * is there. (sqfstar, which is the same program, takes no level in 4.5.1.) */
 static int start_packer(struct command *c, int in_fd, int root_fd, struct fault *f)
 {
-	char uid[32], gid[32];
-	const char *const argv[] = { "setpriv", uid, gid, "--clear-groups", "--no-new-privs",
-		"--bounding-set=-all", "--inh-caps=-all", "mksquashfs", "-", "/proc/self/fd/1",
-		"-tar", "-noappend", "-comp", "zstd", "-Xcompression-level", "6", "-all-root",
-		"-no-xattrs", "-mkfs-time", "0", "-root-mode", "0755", "-root-time", "0", "-mem",
-		"256M", "-quiet", "-no-progress", NULL };
+	char uid[32], gid[32], processors[16];
+	const char *const argv[] = { "prlimit", "--data=" PACKER_MEMORY, "setpriv", "--pdeathsig",
+		"KILL", uid, gid, "--clear-groups", "--no-new-privs", "--bounding-set=-all",
+		"--inh-caps=-all", "mksquashfs", "-", "/proc/self/fd/1", "-tar", "-noappend",
+		"-comp", "zstd", "-Xcompression-level", "6", "-all-root", "-no-xattrs",
+		"-mkfs-time", "0", "-root-mode", "0755", "-root-time", "0", "-mem", "256M",
+		"-processors", processors, "-quiet", "-no-progress", NULL };
+	int cpus = get_nprocs();
 	int r;
 
+	(void)snprintf(processors, sizeof(processors), "%d",
+		cpus < PACKER_CPUS_MAX ? cpus : PACKER_CPUS_MAX);
 	(void)snprintf(uid, sizeof(uid), "--reuid=%d", PACKER_UID);
 	(void)snprintf(gid, sizeof(gid), "--regid=%d", PACKER_UID);
 	r = command_start(c, argv, in_fd, root_fd, f);
@@ -91,12 +100,12 @@ static int pack(const struct make *m, int root_fd, struct msg_unpacked *ret, str
 	drop_fd(&read_end);
 	drop_fd(&write_end);
 	if (r == 0 && channel_send(imager.channel_fd, MSG_UNPACK, &m->ask, NULL) < 0)
-		r = fault_say(f, -EPIPE, "the process that reads it has ended");
+		r = fault_say(f, -ECONNRESET, "the process that reads it has ended");
 	if (r == 0)
 		r = await_unpacked(m, &imager, ret, f);
 	m->progress(m->ctx, NULL);
 	imager_end(&imager);
-	/* Whoever could not write to it: it knows why. */
+	/* The imager could not write to it, and has said so: it knows why. */
 	if ((r == 0 || r == -EPIPE) && packer.pid > 0 && command_wait(&packer, &packing) < 0) {
 		*f = packing;
 		r = packing.code;
@@ -105,18 +114,42 @@ static int pack(const struct make *m, int root_fd, struct msg_unpacked *ret, str
 	return r;
 }
 
+/* From now on the file is root's, and nobody writes to it: neither by its name, nor by a descriptor
+ * from before, which a change of owner does not close. A lease for reading is given only while
+ * nobody has the file open for writing (fcntl(2)), and so we must not, either. */
+static int finish(const struct make *m, const char *fresh, int *root_fd, struct fault *f)
+{
+	char path[sizeof(IMAGE_ROOT_FILE) + STORE_FRESH_MAX];
+	cleanup_fd int fd = -1;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/" IMAGE_ROOT_FILE, fresh);
+	fd = openat(m->store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchown(fd, 0, 0) < 0 || fchmod(fd, 0444) < 0 || fsync(fd) < 0)
+		return fault_set(f, -errno, "finish the image's file");
+	drop_fd(root_fd);
+	r = fcntl(fd, F_SETLEASE, F_RDLCK) < 0 ? -errno : 0;
+	if (r == -EAGAIN)
+		return fault_say(f, r,
+			"somebody has the image's file open for writing: which process is of uid "
+			"%d, and not ours?",
+			PACKER_UID);
+	if (r < 0)
+		return fault_set(
+			f, r, "%s: make sure that nobody writes (F_SETLEASE)", m->store->path);
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	*root_fd = take_fd(&fd);
+	return 0;
+}
+
 static int measure(const struct make *m, int root_fd, const struct msg_unpacked *u,
 	struct image_record *ret, struct fault *f)
 {
 	struct msg_digest d = { .bytes = 0 };
 	time_t now = time(NULL);
 	struct tm utc;
-	int r = 0;
+	int r = imager_digest(root_fd, &d, f);
 
-	/* From now on it is root's, and nobody writes to it. */
-	if (fchown(root_fd, 0, 0) < 0 || fchmod(root_fd, 0444) < 0 || fsync(root_fd) < 0)
-		return fault_set(f, -errno, "finish the image's file");
-	r = imager_digest(root_fd, &d, f);
 	if (r < 0)
 		return r;
 	*ret = (struct image_record){
@@ -144,6 +177,8 @@ static int make_in(const struct make *m, const char *fresh, struct image_record 
 	int r = root_fd < 0 ? root_fd : pack(m, root_fd, &done, f);
 
 	if (r == 0)
+		r = finish(m, fresh, &root_fd, f);
+	if (r == 0)
 		r = measure(m, root_fd, &done, ret, f);
 	if (r < 0)
 		return r;
@@ -159,8 +194,10 @@ int make_image(const struct make *m, struct image_record *ret, struct image_loss
 {
 	char fresh[STORE_FRESH_MAX];
 	struct fault none = { 0 };
-	int r = store_begin(m->store, fresh, f);
+	int r = uids_are_ours(f);
 
+	if (r == 0)
+		r = store_begin(m->store, fresh, f);
 	if (r < 0)
 		return r;
 	r = make_in(m, fresh, ret, ret_losses, f);

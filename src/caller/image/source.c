@@ -44,14 +44,24 @@ static int copy(int from_fd, int to_fd, uint64_t bytes_max, struct fault *f)
 	}
 }
 
-/* Symbolic links in there stay what they are, and are no members for whoever reads the tar. */
-static int put_into_tar(const char *folder, int to_fd, struct fault *f)
+/* Symbolic links in there stay what they are, and are no members for whoever reads the tar. Through a
+ * pipe, so that the bound holds before the disk is full: tar writes a hole as what it stands for. */
+static int put_into_tar(const char *folder, int to_fd, uint64_t bytes_max, struct fault *f)
 {
 	const char *const argv[] = { "tar", "--create", "--file=-", "--directory", folder, "--",
 		"oci-layout", "index.json", "blobs", NULL };
+	cleanup_fd int read_end = -1, write_end = -1;
 	struct command tar;
-	int r = command_start(&tar, argv, -1, to_fd, f);
+	int ends[2], r;
 
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return fault_set(f, -errno, "pipe");
+	read_end = ends[0];
+	write_end = ends[1];
+	r = command_start(&tar, argv, -1, write_end, f);
+	drop_fd(&write_end);
+	if (r == 0)
+		r = copy(read_end, to_fd, bytes_max, f);
 	if (r == 0)
 		r = command_wait(&tar, f);
 	command_end(&tar);
@@ -73,6 +83,7 @@ int source_open(const struct store *s, const char *path, uint64_t bytes_max, str
 	kept = source_nameless(s, f);
 	if (kept < 0)
 		return kept;
-	r = S_ISDIR(st.st_mode) ? put_into_tar(path, kept, f) : copy(from, kept, bytes_max, f);
+	r = S_ISDIR(st.st_mode) ? put_into_tar(path, kept, bytes_max, f)
+				: copy(from, kept, bytes_max, f);
 	return r < 0 ? fault_wrap(f, "%s", path) : take_fd(&kept);
 }

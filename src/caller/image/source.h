@@ -8,7 +8,7 @@
 
 #include "caller/image/store.h"
 
-/* `path`: a file, a folder, or "-" for stdin. At most `bytes_max` are kept of a pipe. The
+/* `path`: a file, a folder, or "-" for stdin. At most `bytes_max` are kept of a pipe or a folder. The
  * descriptor is the caller's. */
 int source_open(const struct store *s, const char *path, uint64_t bytes_max, struct fault *f)
 	__attribute__((nonnull));

@@ -83,9 +83,9 @@ static int sweep(const struct store *s, struct fault *f)
 	return r;
 }
 
-int store_lock(struct store *s, struct fault *f)
+int store_lock(struct store *s, bool wait, struct fault *f)
 {
-	while (flock(s->fd, LOCK_EX) < 0)
+	while (flock(s->fd, wait ? LOCK_EX : LOCK_EX | LOCK_NB) < 0)
 		if (errno != EINTR)
 			return fault_set(f, -errno, "lock %s", s->path);
 	return sweep(s, f);
@@ -187,7 +187,8 @@ int store_begin(const struct store *s, char ret[static STORE_FRESH_MAX], struct 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return fault_set(f, -EIO, "a random number");
 	(void)snprintf(ret, STORE_FRESH_MAX, FRESH "%016lx", (unsigned long)number);
-	if (mkdirat(s->fd, ret, 0755) < 0)
+	/* The file in it is another uid's until it is done: only root gets there by its name. */
+	if (mkdirat(s->fd, ret, 0700) < 0)
 		return fault_set(f, -errno, "make %s/%s", s->path, ret);
 	return 0;
 }

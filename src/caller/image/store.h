@@ -27,8 +27,9 @@ int store_open(struct store *s, const char *path, bool make, struct fault *f)
 	__attribute__((nonnull));
 void store_close(struct store *s) __attribute__((nonnull));
 
-/* Hold the lock, and sweep what a command that was killed has left. */
-int store_lock(struct store *s, struct fault *f) __attribute__((nonnull));
+/* Hold the lock, and sweep what a command that was killed has left. -EWOULDBLOCK: another command has
+ * it, and we are not to wait. */
+int store_lock(struct store *s, bool wait, struct fault *f) __attribute__((nonnull));
 
 /* The record of the image `name`. -ENOENT: there is none. */
 int store_read(const struct store *s, const char *name, struct image_record *ret, struct fault *f)

@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/own.h"
 #include "edge/image/layer.h"
+#include "edge/image/start.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -149,9 +150,8 @@ static void take_env(const json_t *config, struct bundle *b)
 	{
 		const char *text = json_string_value(value);
 
-		/* One place of the list must stay empty. */
 		if (!text || text[0] == '=' || !strchr(text, '=') ||
-			strlen(text) >= RUNTIME_PATH_MAX || used == RUNTIME_ENV_MAX - 1)
+			strlen(text) >= RUNTIME_PATH_MAX || !start_has_room(b->env, text))
 			b->lost_variables++;
 		else
 			(void)snprintf(b->env[used++], RUNTIME_PATH_MAX, "%s", text);

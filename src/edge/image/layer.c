@@ -25,6 +25,12 @@ int layer_too_large(uint64_t bytes_max, struct fault *f)
 		(unsigned long)(bytes_max >> 20));
 }
 
+int layer_too_many(uint64_t entries_max, struct fault *f)
+{
+	return fault_say(f, -E2BIG, "it has more than %lu files and directories",
+		(unsigned long)entries_max);
+}
+
 /* Never support_filter_all(): some of them start other programs. */
 static struct archive *new_reader(bool compressed)
 {
@@ -192,8 +198,7 @@ int layer_next(struct layer *l, struct archive_entry **ret, struct fault *f)
 	if (r < ARCHIVE_WARN)
 		return layer_fault(l->tar, f, "the layer");
 	if (l->budget->entries++ >= l->budget->entries_max)
-		return fault_say(f, -E2BIG, "it has more than %lu files and directories",
-			(unsigned long)l->budget->entries_max);
+		return layer_too_many(l->budget->entries_max, f);
 	if (!archive_entry_pathname(*ret))
 		return fault_say(f, -EILSEQ, "a name in it is no text");
 	return 1;

@@ -67,5 +67,8 @@ int layer_digest(struct layer *l, uint8_t ret[static SHA256_DIGEST_SIZE], struct
 /* "It is larger than …". Returns -EFBIG. */
 int layer_too_large(uint64_t bytes_max, struct fault *f) __attribute__((nonnull));
 
+/* "It has more than …". Returns -E2BIG. */
+int layer_too_many(uint64_t entries_max, struct fault *f) __attribute__((nonnull));
+
 /* What libarchive says of `a` as a fault, unless there is one. */
 int layer_fault(struct archive *a, struct fault *f, const char *what) __attribute__((nonnull));

@@ -20,11 +20,9 @@
 #include <nettle/sha2.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-/* Of the default range, beside the config process: no settings are known here. */
-#define IMAGER_UID (CONFIG_UID + 1)
 
 #define MANIFEST_BYTES_MAX (64u << 10)
 
@@ -146,6 +144,9 @@ int main(int argc, char **argv)
 	/* Names of archives are UTF-8 or bytes: neither is lost then. Built into the C library. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* In a session of its own, it would work on for nobody when the command is ended: confine() keeps
+	 * the signal. If that has been before, the channel is closed. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (argc == 2)
 		r = give_up(&f);
 	for (size_t i = 0; argc == 2 && r == 0 && i < ARRAY_LEN(jobs); i++)

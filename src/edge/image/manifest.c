@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/fault.h"
 #include "edge/config/document.h"
+#include "edge/image/start.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,16 +99,20 @@ static int convert(const struct document *text, const struct manifest *m, struct
 	copy(ret->variant, sizeof(ret->variant), m->variant ? m->variant : "essential");
 	copy(ret->start.main_file, RUNTIME_PATH_MAX, m->main_file);
 	copy_list(ret->start.argv, m->argv, m->argv_count);
-	copy_list(ret->start.env, m->env, m->env_count);
 	for (unsigned i = 0; i < m->packages_count; i++) {
 		if (!plan_package_is_valid(m->packages[i]))
 			return refuse(
 				text, "packages", f, "is no name of a package", m->packages[i]);
 		copy(ret->packages[i], PLAN_PACKAGE_MAX, m->packages[i]);
 	}
-	for (unsigned i = 0; i < m->env_count; i++)
+	for (unsigned i = 0; i < m->env_count; i++) {
 		if (m->env[i][0] == '=' || !strchr(m->env[i], '='))
 			return refuse(text, "env", f, "is not NAME=VALUE", m->env[i]);
+		if (!start_has_room(ret->start.env, m->env[i]))
+			return refuse(text, "env", f,
+				"is one too many: 12 fit beside PATH, HOME and LANG", m->env[i]);
+		copy(ret->start.env[i], RUNTIME_PATH_MAX, m->env[i]);
+	}
 	if (m->argv[0][0] != '/')
 		return refuse(text, "argv", f, "is no absolute path", m->argv[0]);
 	if (strchr(m->main_file, '/') || m->main_file[0] == '.')

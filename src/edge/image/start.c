@@ -25,6 +25,31 @@ static const char *find_value(const char (*env)[RUNTIME_PATH_MAX], const char *n
 	return NULL;
 }
 
+static const char *const usual[] = { USUAL_PATH, "HOME=/workspace", "LANG=C.UTF-8" };
+
+/* One place of the list must stay empty. */
+#define OTHERS_MAX (RUNTIME_ENV_MAX - 1 - ARRAY_LEN(usual))
+
+static bool is_usual(const char *variable)
+{
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+		if (strncmp(variable, usual[i], strcspn(usual[i], "=") + 1) == 0)
+			return true;
+	return false;
+}
+
+bool start_has_room(const char (*env)[RUNTIME_PATH_MAX], const char *variable)
+{
+	size_t others = 0, name = strcspn(variable, "=") + 1;
+
+	for (size_t i = 0; i < RUNTIME_ENV_MAX && env[i][0]; i++) {
+		if (is_usual(variable) && strncmp(env[i], variable, name) == 0)
+			return false;
+		others += !is_usual(env[i]);
+	}
+	return is_usual(variable) || others < OTHERS_MAX;
+}
+
 /* Unless it has one of that name; a list that is full stays as it is. */
 static void add_variable(struct image_start *s, const char *variable)
 {
@@ -68,6 +93,8 @@ static int choose_program(const struct tree *t, struct image_start *s, struct fa
 	};
 	const char *path = find_value(s->env, "PATH");
 
+	if (!path) /* the list is full of others */
+		path = strchr(USUAL_PATH, '=') + 1;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		const char *const args[] = { known[i].argument, known[i].main_file };
 		unsigned n = 1;
@@ -114,9 +141,8 @@ int start_choose(const struct tree *t, const struct bundle *b, const struct imag
 	*ret = *wanted;
 	if (!ret->env[0][0])
 		memcpy(ret->env, b->env, sizeof(ret->env));
-	add_variable(ret, USUAL_PATH);
-	add_variable(ret, "HOME=/workspace");
-	add_variable(ret, "LANG=C.UTF-8");
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+		add_variable(ret, usual[i]);
 	r = ret->argv[0][0] ? check_program(t, ret, f) : choose_program(t, ret, f);
 	if (r == 0 && strstr(ret->argv[0], "python"))
 		add_variable(ret, "PYTHONUNBUFFERED=1");

@@ -8,6 +8,10 @@
 #include "edge/image/tree.h"
 #include "wire/image.h"
 
+/* Can `variable` be one more of `env`, with places left for PATH, HOME and LANG? Each of those has one. */
+bool start_has_room(const char (*env)[RUNTIME_PATH_MAX], const char *variable)
+	__attribute__((nonnull));
+
 /* `wanted`: what is set in it wins; what is empty is chosen: python3 in the image's PATH, and
  * where there is none, a shell. The interpreter must be a file of the image. */
 int start_choose(const struct tree *t, const struct bundle *b, const struct image_start *wanted,

@@ -328,7 +328,11 @@ void tree_whiteout(struct tree *t, const char *path, uint32_t layer, bool only_i
 
 	if (!n)
 		return;
-	erase_inside(t, n, layer);
+	/* Once for each layer: what is there after that is the layer's own, and would only be walked
+	 * through again, by as many whiteouts as there are entries. */
+	if (n->swept < layer)
+		erase_inside(t, n, layer);
+	n->swept = layer;
 	if (!only_inside && n->parent && n->layer < layer && TAILQ_EMPTY(&n->children))
 		node_remove(t, n);
 }
@@ -352,7 +356,7 @@ void tree_name(const struct tree_node *n, char ret[static TREE_PATH_MAX])
 	for (; n->parent; n = n->parent) {
 		size_t len = strlen(n->name);
 
-		CHECK(at > len);
+		CHECK(at >= len); /* a path of 1,023 bytes fills it */
 		at -= len;
 		memcpy(ret + at, n->name, len);
 		if (n->parent->parent)

@@ -38,6 +38,7 @@ struct tree_node {
 	struct tree_node *parent;
 	struct tree_inode *inode;
 	uint32_t layer; /* that put it here last */
+	uint32_t swept; /* the last one whose whiteouts have taken away what is below */
 	void *index;    /* of the children, for tsearch() */
 	TAILQ_HEAD(tree_children, tree_node) children;
 	TAILQ_ENTRY(tree_node) sibling;

@@ -122,7 +122,11 @@ static int take_name(struct state *s, struct archive_entry *e, struct fault *f)
 	if (s->claimed_bytes > s->origin.bytes_max)
 		return layer_too_large(s->origin.bytes_max, f);
 	/* Layers are numbered from 1: what is there at first is older than any of them. */
-	return entries_add(&s->tree, e, s->now.layer, &s->ret->losses, f);
+	if (entries_add(&s->tree, e, s->now.layer, &s->ret->losses, f) < 0)
+		return f->code;
+	/* Of one entry's name come up to 63 directories. */
+	return s->tree.entries > s->budget.entries_max ? layer_too_many(s->budget.entries_max, f)
+						       : 0;
 }
 
 static void count(struct state *s)

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,6 +45,17 @@ int view_make_dirs(int dir_fd, const char *path, struct fault *f)
 			return fault_set(f, r, "mkdir %s", part);
 	}
 	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st, (void)kind, (void)where;
+	return remove(path);
+}
+
+void view_remove(const char *path)
+{
+	(void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 static const struct {
@@ -217,6 +229,7 @@ int view_open_other(
 	struct view *ret, const struct runtime *rt, unsigned number, bool builds, struct fault *f)
 {
 	cleanup_fd int dir = sys.openat(AT_FDCWD, VIEW_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	char name[ROOT_NAME_MAX], path[sizeof(VIEW_DIR) + ROOT_NAME_MAX];
 	mode_t mask;
 	int r;
 
@@ -230,7 +243,11 @@ int view_open_other(
 	mask = umask(0);
 	r = make_root(ret, dir, f);
 	(void)umask(mask);
-	return r < 0 ? fault_wrap(f, "root view") : 0;
+	if (r == 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), VIEW_DIR "/%s", root_name(ret, name));
+	view_remove(path);
+	return fault_wrap(f, "root view");
 }
 
 /* Collects the mounts of one cell; whatever is in it when it goes out of scope is closed. */

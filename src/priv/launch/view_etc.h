@@ -15,3 +15,7 @@ int view_make_own_etc(int root_fd, struct fault *f) __attribute__((nonnull));
 
 /* mkdir -p below dir_fd, mode 0755. */
 int view_make_dirs(int dir_fd, const char *path, struct fault *f) __attribute__((nonnull));
+
+/* Take away what was made at `path`, and what is in it, as far as that is possible: a view that could not
+ * be finished leaves nothing in the way of the next try, and takes no room of the template. */
+void view_remove(const char *path) __attribute__((nonnull));

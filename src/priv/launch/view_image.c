@@ -48,7 +48,10 @@ static int open_image(int file_fd, const char *path, struct fault *f)
 	template = sys.openat(AT_FDCWD, VIEW_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (template <0)
 		return fault_set(f, template, "open " VIEW_DIR);
-	r = view_make_dirs(template, name, f);
+	/* First what can fail for a reason of the image's own. */
+	r = image_mount(file_fd, &mount, f);
+	if (r == 0)
+		r = view_make_dirs(template, name, f);
 	if (r < 0)
 		return r;
 	dir = sys.openat(template, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -57,8 +60,6 @@ static int open_image(int file_fd, const char *path, struct fault *f)
 	r = make_top(dir, f);
 	if (r == 0)
 		r = view_make_dirs(dir, "root", f);
-	if (r == 0)
-		r = image_mount(file_fd, &mount, f);
 	return r < 0 ? r : mount_attach(mount, dir, "root", f);
 }
 
@@ -72,5 +73,7 @@ int view_open_image(struct view *ret, int file_fd, unsigned number, struct fault
 	mask = umask(0);
 	r = open_image(file_fd, ret->image, f);
 	(void)umask(mask);
+	if (r < 0)
+		view_remove(ret->image);
 	return r;
 }

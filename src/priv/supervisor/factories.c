@@ -56,8 +56,8 @@ static int look_at_image(const struct factories *fs, unsigned language, struct f
 
 	if (fs->of[language].made)
 		return 0;
-	return images_open_offered(
-		fs->settings->image_dir, &fs->languages->of[language].runtime, &record, &root, f);
+	return images_open_offered(fs->settings->image_dir, &fs->languages->of[language].runtime,
+		fs->languages->digests[language], &record, &root, f);
 }
 
 /* Something that the compiler makes. */
@@ -96,17 +96,16 @@ static int open_view(
 	struct factories *fs, unsigned language, struct image_record *ret, struct fault *f)
 {
 	const struct language *l = &fs->languages->of[language];
-	/* What a failed try has made is in the way of the next one. */
-	unsigned number = language + LANGUAGES_MAX * fs->of[language].tries++;
 	struct view *view = &fs->of[language].view;
 	cleanup_fd int root = -1;
 	int r;
 
 	if (!l->offer.is_image)
-		return view_open_other(view, &l->runtime, number, l->offer.compiled == 1, f);
-	r = images_open_offered(fs->settings->image_dir, &l->runtime, ret, &root, f);
+		return view_open_other(view, &l->runtime, language, l->offer.compiled == 1, f);
+	r = images_open_offered(fs->settings->image_dir, &l->runtime,
+		fs->languages->digests[language], ret, &root, f);
 	if (r == 0)
-		r = view_open_image(view, root, number, f);
+		r = view_open_image(view, root, language, f);
 	return r < 0 ? fault_wrap(f, "image %s", l->runtime.name) : 0;
 }
 

@@ -23,7 +23,6 @@ struct factories {
 	struct offers offers;
 	struct {
 		bool made;
-		unsigned tries;
 		struct view view;
 		struct cell_factory factory;
 		char preload[SETTING_TEXT_MAX]; /* of an image that may have a zygote */

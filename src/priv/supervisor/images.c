@@ -115,7 +115,7 @@ static void offer(const char *dir, const char *name, struct languages *to)
 	memcpy(l->offer.name, l->runtime.name, sizeof(l->offer.name));
 	memcpy(l->offer.main_file, l->runtime.main_file, sizeof(l->offer.main_file));
 	l->offer.is_image = 1;
-	to->count++;
+	memcpy(to->digests[to->count++], record.digest, sizeof(record.digest));
 }
 
 void images_offer(const char *dir, struct languages *to)
@@ -135,8 +135,8 @@ void images_offer(const char *dir, struct languages *to)
 	free(list);
 }
 
-int images_open_offered(const char *dir, const struct runtime *offered, struct image_record *ret,
-	int *ret_fd, struct fault *f)
+int images_open_offered(const char *dir, const struct runtime *offered, const uint8_t *digest,
+	struct image_record *ret, int *ret_fd, struct fault *f)
 {
 	struct runtime now;
 	cleanup_fd int root = -1;
@@ -145,7 +145,8 @@ int images_open_offered(const char *dir, const struct runtime *offered, struct i
 	if (r < 0)
 		return r;
 	image_runtime(ret, &now);
-	if (memcmp(&now, offered, sizeof(now)) != 0)
+	if (memcmp(&now, offered, sizeof(now)) != 0 ||
+		memcmp(ret->digest, digest, sizeof(ret->digest)) != 0)
 		return fault_say(f, -ESTALE,
 			"image %s: was replaced by another one; it can be used when the server is "
 			"started again",

@@ -19,7 +19,7 @@ int images_open(const char *dir, const char *name, struct image_record *ret, int
  * that cannot be used is told of in the log. No store is no fault. */
 void images_offer(const char *dir, struct languages *to) __attribute__((nonnull));
 
-/* images_open() of one that was offered: -ESTALE when it is another one by now. *ret: its
- * record, too. */
-int images_open_offered(const char *dir, const struct runtime *offered, struct image_record *ret,
-	int *ret_fd, struct fault *f) __attribute__((nonnull));
+/* images_open() of one that was offered, with that digest: -ESTALE when it is another one by now.
+ * *ret: its record, too. */
+int images_open_offered(const char *dir, const struct runtime *offered, const uint8_t *digest,
+	struct image_record *ret, int *ret_fd, struct fault *f) __attribute__((nonnull));
