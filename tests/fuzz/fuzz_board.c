@@ -99,6 +99,9 @@ static void hear_client(void)
 			return;
 		if (r == 1 && m.type == MSG_CANCEL) {
 			board_cancel(&board, m.as.CANCEL.run);
+		} else if (r == 1 && m.type == MSG_COLLECT) {
+			if (board_collect(&board, &m, &rule) < 0)
+				client_gone();
 		} else if (r == 1) {
 			uint64_t run = m.as.SUBMIT.run;
 
@@ -637,12 +640,13 @@ static void set_up_once(void)
 		.workspace_inodes = 64,
 		.usual = settings.def,
 		.runs_max = settings.cage_runs };
-	/* A second language, whose view is there already. */
+	/* An image in the place of a second language, whose view is there already. */
 	languages.count = 2;
 	languages.of[0].runtime = languages.of[1].runtime = runtime;
 	factories_open(&factories, &factory, &languages, &settings);
 	factories.of[1].factory = factory;
 	factories.of[1].made = true;
+	languages.of[1].offer.is_image = 1;
 	pool_open(&pool, &settings, &factory, true);
 	pool.factories = &factories;
 	pool_fork_main = factory.fork_main;
@@ -662,7 +666,7 @@ static void begin(bool warm)
 	pool.watch = (struct watch){ epoll_fd, TOKEN_SLOTS };
 	pool.lineage.watch = (struct watch){ epoll_fd, TOKEN_ZYGOTE };
 	pool.lines.watch = (struct watch){ epoll_fd, TOKEN_LINES };
-	/* The second language is an image with zygotes of its own. */
+	/* The image has zygotes of its own. */
 	factories.of[1].factory.fork_main = factory.fork_main;
 	factories.of[1].factory.fork_ctx = factory.fork_ctx;
 	board_init(&board);
