@@ -9,6 +9,8 @@
  *   -s SECONDS   begin no run after that (no end); at least one run of each client is made
  *   -w COUNT     runs of each client before that, which are checked but not kept (0)
  *   -e FILE      what the program has to print
+ *   -f NAME:FILE the file that it has to leave in its directory, and what that begins with: as
+ *                it is (command; it is removed then), or as `content` of the reply has it (http)
  *   -r DIR:N     before each run, wait until N cells below that control group are at rest
  *   -p MS        and for that long after it (0)
  *   -A MIB       address space of the commands
@@ -241,6 +243,17 @@ static void limit_memory(unsigned long mib)
 		perror("setrlimit");
 }
 
+static bool set_left(char *what)
+{
+	char *colon = strchr(what, ':');
+
+	if (!colon)
+		return false;
+	*colon = '\0';
+	load.left_name = what;
+	return read_file(colon + 1, &load.left);
+}
+
 static void set_ready(char *where)
 {
 	char *colon = strrchr(where, ':');
@@ -271,6 +284,8 @@ static bool set_option(int letter, char *value)
 		return true;
 	case 'e':
 		return read_file(value, &load.expect);
+	case 'f':
+		return set_left(value);
 	case 'r':
 		set_ready(value);
 		return options.ready_cells > 0;
@@ -321,7 +336,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return usage();
-	while ((letter = getopt(argc - 1, argv + 1, "+c:n:s:w:e:r:p:A:")) != -1) {
+	while ((letter = getopt(argc - 1, argv + 1, "+c:n:s:w:e:f:r:p:A:")) != -1) {
 		if (!set_option(letter, optarg))
 			return usage();
 	}

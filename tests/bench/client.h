@@ -39,9 +39,11 @@ typedef bool operation_fn(struct worker *w, struct sample *ret);
 /* What all workers share; nobody writes it once they run. */
 struct load {
 	operation_fn *once;
-	struct text expect;  /* what the program must print, exactly */
-	struct text request; /* http: the bytes to send */
-	bool plain;          /* http: any 200 is right */
+	struct text expect;    /* what the program must print, exactly */
+	const char *left_name; /* a file that it must leave, or NULL */
+	struct text left;      /* and what that begins with */
+	struct text request;   /* http: the bytes to send */
+	bool plain;            /* http: any 200 is right */
 	unsigned port;
 	char *const *argv; /* command */
 	int stderr_fd;     /* command: where children complain */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -82,6 +83,22 @@ static uint64_t microseconds(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
+/* The file that it has left, which is removed: the next run has to make its own. */
+static bool check_left(struct worker *w)
+{
+	const char *name = w->load->left_name;
+	const struct text *left = &w->load->left;
+	struct text found;
+	bool same;
+
+	if (!read_file(name, &found))
+		return wrong(w, "it left no %s", name);
+	(void)unlink(name);
+	same = found.length >= left->length && memcmp(found.bytes, left->bytes, left->length) == 0;
+	free(found.bytes);
+	return same || wrong(w, "%s does not begin as it has to", name);
+}
+
 bool command_once(struct worker *w, struct sample *ret)
 {
 	const struct text *expect = &w->load->expect;
@@ -112,5 +129,5 @@ bool command_once(struct worker *w, struct sample *ret)
 		return wrong(w, "wait status %d", status);
 	if (length != expect->length || memcmp(w->buffer, expect->bytes, length) != 0)
 		return wrong(w, "printed \"%.*s\"", (int)(length < 80 ? length : 80), w->buffer);
-	return true;
+	return !w->load->left_name || check_left(w);
 }

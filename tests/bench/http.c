@@ -105,6 +105,22 @@ static uint64_t whole(const json_t *object, const char *key)
 	return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
+/* The one file that has come back. */
+static bool check_left(struct worker *w, const json_t *files)
+{
+	const json_t *file = json_array_get(files, 0);
+	const char *path = json_string_value(json_object_get(file, "path"));
+	const char *content = json_string_value(json_object_get(file, "content"));
+	const struct text *left = &w->load->left;
+
+	if (json_array_size(files) != 1 || !path || strcmp(path, w->load->left_name) != 0)
+		return wrong(w, "%zu files came back, the first is %s", json_array_size(files),
+			path ? path : "none");
+	if (!content || strncmp(content, left->bytes, left->length) != 0)
+		return wrong(w, "%s begins with \"%.40s\"", path, content ? content : "");
+	return true;
+}
+
 static bool check(struct worker *w, const json_t *reply)
 {
 	const char *status = json_string_value(json_object_get(reply, "status"));
@@ -121,7 +137,7 @@ static bool check(struct worker *w, const json_t *reply)
 	if (json_string_length(out) != expect->length ||
 		memcmp(json_string_value(out), expect->bytes, expect->length) != 0)
 		return wrong(w, "printed \"%.80s\"", json_string_value(out));
-	return true;
+	return !w->load->left_name || check_left(w, json_object_get(reply, "files"));
 }
 
 static bool read_reply(struct worker *w, const struct text *body, struct sample *ret)

@@ -33,7 +33,9 @@ class Bench:
 
     def __init__(self, client, folder):
         self.client, self.folder = client, folder
-        self.environment = {**ENVIRONMENT, "HOME": os.environ.get("HOME", "/")}
+        # matplotlib draws without a window, as in the image, and keeps its list of fonts from run to run.
+        self.environment = {**ENVIRONMENT, "HOME": os.environ.get("HOME", "/"), "MPLBACKEND": "agg",
+                            "MPLCONFIGDIR": os.path.join(folder, "matplotlib")}
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -45,14 +47,26 @@ class Bench:
         for p in programs:
             self.write(f"{p.name}.py", p.code)
             self.write(f"{p.name}.expect", p.expect)
-            self.write(f"{p.name}.json", json.dumps({"code": p.code}))
+            self.write(f"{p.name}.json", json.dumps(p.body()))
+            self.prepare_files(p)
+
+    def prepare_files(self, program):
+        """Its working directory with its files, and what the file begins with that it leaves there."""
+        if not program.inputs:
+            return
+        os.mkdir(self.path(program, "work"))
+        for name, text in program.inputs:
+            self.write(os.path.join(f"{program.name}.work", name), text)
+        for kind in ("http", "command"):
+            with open(self.path(program, f"begins.{kind}"), "wb") as f:
+                f.write(program.begins(in_reply=kind == "http"))
 
     def path(self, program, kind):
         return os.path.join(self.folder, f"{program.name}.{kind}")
 
-    def run(self, argv):
+    def run(self, argv, cwd=None):
         done = subprocess.run(argv, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, check=False)
+                              text=True, check=False, cwd=cwd)
         if done.returncode != 0:
             return Measured({"elapsed_ns": 0, "wrong": 1, "samples": [],
                              "why": f"the client ended with {done.returncode}: {done.stderr.strip()[-200:]}"})
@@ -60,8 +74,10 @@ class Bench:
 
     def load(self, kind, program, clients, seconds, *options):
         """The client's arguments. One client warms up; many would only do everything twice."""
-        return [self.client, kind, "-c", str(clients), "-s", f"{seconds:.3f}", "-w", "1" if clients == 1 else "0",
-                "-e", self.path(program, "expect"), *options]
+        if program.leaves:
+            options += ("-f", f"{program.leaves[0]}:{self.path(program, f'begins.{kind}')}")
+        return [self.client, kind, "-c", str(clients), "-s", f"{max(seconds, 0.001):.3f}", "-w",
+                "1" if clients == 1 else "0", "-e", self.path(program, "expect"), *options]
 
 
 class Glovebox:
@@ -79,7 +95,7 @@ class Glovebox:
     def measure(self, program, clients, seconds, paced):
         body = self.bench.path(program, "json")
         if self.fields:
-            body = self.bench.write(f"{program.name}.more.json", json.dumps({"code": program.code, **self.fields}))
+            body = self.bench.write(f"{program.name}.more.json", json.dumps({**program.body(), **self.fields}))
         wait = ["-r", f"{self.group}:{self.pool}", "-p", str(self.pace_ms)] if paced else []
         m = self.bench.run([*self.bench.load("http", program, clients, seconds, *wait),
                             str(self.server.port), body])
@@ -114,8 +130,9 @@ class Command:
     def measure(self, program, clients, seconds, paced):
         options = ["-A", str(self.space)] if self.space else []
         options += ["-p", str(PAUSE_MS)] if paced else []
+        cwd = self.bench.path(program, "work") if program.inputs else None
         return self.bench.run([*self.bench.load("command", program, clients, seconds, *options), "--",
-                               *self.command(program)])
+                               *self.command(program)], cwd)
 
 
 # ---- Sandboxes ----

@@ -153,6 +153,7 @@ def targets(rows, idle, floors, glovebox):
     ours, bare = by.get(("hello", glovebox)), by.get(("hello", "python3 -c"))
     forked, bwrap = by.get(("hello", "os.fork, warm")), by.get(("hello", "bubblewrap"))
     numpy = by.get(("numpy", f"{glovebox}, numpy preloaded"))
+    plot = by.get(("plot", f"{glovebox}, image python-data"), {})
     found = []
 
     def add(what, value, bound, least=False):
@@ -175,6 +176,7 @@ def targets(rows, idle, floors, glovebox):
                 rate / base if rate and base else None, bound, least=True)
     if numpy and "times_bare" in numpy:
         add("numpy, preloaded: p50 over bare python3's", numpy["times_bare"], 1 / 25)
+    add("plot, image python-data: p50 over bare python3's", plot.get("times_bare"), 0.2)
     if idle and idle["cells"]:
         add("idle: PSS of a ready cell, MB", idle["pss_kb"] / 1024, 3)
     return found

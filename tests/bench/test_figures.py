@@ -1,4 +1,5 @@
 """The figures of the benchmark against values worked out by hand."""
+import base64
 import unittest
 
 import figures
@@ -71,6 +72,14 @@ class Documents(unittest.TestCase):
         self.assertIsNone(found["hello: p99/p50 over bare python3's, median of five parts"])
 
 
+    def test_the_plot_target_is_in_the_table_with_and_without_the_image(self):
+        row = {"program": "plot", "peer": "ours, image python-data", "void": None, "times_bare": 0.19}
+        for rows, reached in (([row], True), ([{**row, "times_bare": 0.21}], False), ([{**row, "void": "wrong"}], None),
+                              ([], None)):
+            with self.subTest(reached):
+                self.assertEqual([t[3] for t in report.targets(rows, None, {}, "ours") if t[0].startswith("plot")],
+                                 [reached])
+
     def test_what_the_client_alone_waits_is_not_added_by_the_server(self):
         ours = {"phases_ms": {"rest": 0.4, "queue": 0.05}}
         self.assertAlmostEqual(report.added_ms(ours, {"paced_client_ms": 0.15}), 0.3)
@@ -78,8 +87,20 @@ class Documents(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
+    def test_the_table_of_sales_has_sums_and_different_days(self):
+        text = "day,region,units\n2024-01-01,south,2\n2024-01-02,east,5\n2024-01-01,south,40\n2024-01-03,south,0\n"
+        self.assertEqual(programs.sales_table(text), "region,units,days\neast,5,1\nsouth,42,2\n")
+        self.assertEqual(len(programs.sales(1000).splitlines()), 1001)
+        self.assertEqual(programs.sales_table(programs.sales(1000)).count("\n"), 5)
+
+    def test_what_a_file_begins_with_is_the_same_in_a_reply(self):
+        program = programs.plot()
+        self.assertEqual(program.begins(in_reply=False)[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual(base64.b64decode(program.begins(in_reply=True)), program.begins(in_reply=False))
+        self.assertEqual(program.body()["files"], [{"path": "sales.csv", "content": program.inputs[0][1]}])
+
     def test_every_program_prints_what_is_expected_of_it(self):
-        for program in programs.all_programs(with_numpy=programs.has_numpy(), cpu_ms=2):
+        for program in programs.all_programs(with_numpy=programs.has_modules("numpy"), cpu_ms=2):
             with self.subTest(program.name):
                 self.assertEqual(programs.run_bare(program), program.expect)
 
