@@ -6,6 +6,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdbool.h>
 
 #define PLACES 64
