@@ -88,7 +88,7 @@ EXECUTED = [
 BY_DESIGN = [
     Attack("a script that is read by an interpreter", shell("echo 'echo ran' > x.sh; sh x.sh; echo 'print(\"ran\")' > y.py; python3 y.py; . ./x.sh"), says="ran\n"
            "ran\nran\n", timeout=40),
-    # As memory can be made executable, so can a file in it (unless vm.memfd_noexec says no). It is the same program as before: the same user, the same filter.
+    # As memory can be made executable, so can a file in it. It is the same program as before: the same user, the same filter.
     Attack("a program in a file in memory", "f = os.memfd_create('x'); os.write(f, open('/usr/bin/grep', 'rb').read()); os.fchmod(f, 0o755)\np = os.fork()\n"
            "if p == 0:\n"
            "  os.execv('/proc/self/fd/%d' % f, ['grep', '-h', '-e', 'Seccomp:', '-e', 'NoNew', '-e', 'CapBnd', '/proc/self/status'])\n"

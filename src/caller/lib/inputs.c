@@ -87,8 +87,7 @@ static int take_entry(struct making *m)
 	if (m->plan.entry == 0)
 		return fault_say(m->f, -EINVAL, "entry_point is the path of none of the files");
 	if (m->q->entry_point[0] == '-' || m->q->entry_point[0] == '@')
-		return fault_say(
-			m->f, -EINVAL, "entry_point must not begin with \"-\" or \"@\"");
+		return fault_say(m->f, -EINVAL, "entry_point must not begin with \"-\" or \"@\"");
 	if (!(m->plan.files[m->plan.entry - 1].mode & 0400))
 		return fault_say(m->f, -EINVAL, "entry_point: its mode does not let it be read");
 	return 0;
