@@ -148,6 +148,30 @@ def test_an_archive_may_come_through_a_pipe_or_lie_in_a_folder(image, inside, tm
     assert inside("echo ok").stdout == b"ok\n"
 
 
+def saved_by_docker_24(target):
+    """Its third layer is the second once more, by a link."""
+    layers = [busybox(), tar(entry("which", "second")), tar(entry("which", "second"))]
+    names = [f"{i}/layer.tar" for i in range(3)]
+    return tar(entry(names[0], layers[0]), entry(names[1], layers[1]), link(names[2], target),
+               entry("c.json", config(layers)), entry("manifest.json", json.dumps([{"Config": "c.json", "Layers": names}])))
+
+
+@pytest.mark.parametrize("target", ["../1/layer.tar", ".././1//layer.tar"])
+def test_a_layer_that_comes_twice_may_be_a_link(take, inside, target):
+    done = take(saved_by_docker_24(target))
+    assert done.returncode == 0, done
+    assert inside("cat /which").stdout == b"second"
+
+
+@pytest.mark.parametrize("target, part", [
+    ("/1/layer.tar", "2/layer.tar is no file"), ("../../1/layer.tar", "2/layer.tar is no file"),
+    ("../3/layer.tar", "is a link to 3/layer.tar, which"), ("layer.tar", "is a link to 2/layer.tar, which"),
+    ("../" + "x" * 256, "2/layer.tar is no file"), ("../0", "is a link to 0, which")])
+def test_a_layer_that_is_a_link_elsewhere_is_refused(take, store, target, part):
+    refused(take(saved_by_docker_24(target)), "layer 3 of 3", part)
+    nothing_is_left(store)
+
+
 def test_what_umoci_packs_is_taken_in(image, inside, tmp_path):
     layout, bundle = tmp_path / "layout", tmp_path / "bundle"
     for args in (["init", "--layout", layout], ["new", "--image", f"{layout}:latest"],
@@ -353,6 +377,13 @@ def test_a_damaged_archive_is_refused(take, store):
     files[where] = files[where].replace(b"amd64", b"amd65").replace(b"arm64", b"arm65")
     refused(take(tar(*(entry(n, d) for n, d in files.items()))), "is damaged")
     refused(take(gzip.compress(docker_save(layer))[:-1000]), "archive.tar: ")
+    # A head whose sum is wrong, inside and outside of the layer.
+    damaged = bytearray(tar(entry("a", "1"), entry("b", "2")))
+    damaged[1024] ^= 1
+    refused(take(docker_save(bytes(damaged))), "layer 1 of 1: the layer: Damaged tar")
+    damaged = bytearray(docker_save(layer))
+    damaged[damaged.index(b"config.json")] ^= 1
+    refused(take(bytes(damaged)), "archive.tar: the archive: Damaged tar")
     nothing_is_left(store)
 
 
