@@ -421,6 +421,14 @@ def test_who_has_failed_is_told(take_slowly, store):
     nothing_is_left(store)
 
 
+@pytest.mark.parametrize("control", ["\x1b]0;x\x07", "\x1b[31m", "\n", "\u009b31m"])
+def test_no_image_writes_to_roots_terminal(take, store, control):
+    place = "x" + control
+    refused(take(docker_save(busybox(folder(place), link(f"{place}/sh", "/bin/busybox")), env=[f"PATH=/{place}"])),
+            "a control character", "--interpreter")
+    nothing_is_left(store)
+
+
 @pytest.mark.parametrize("name", ["a/b", "..", ".x", "-x", "x" * 32, "a b", ""])
 def test_a_name_that_no_image_can_have_is_refused(image, tmp_path, name):
     (tmp_path / "a.tar").write_bytes(docker_save(busybox()))
