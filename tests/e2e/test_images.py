@@ -22,7 +22,7 @@ from harness.server import PROGRAM
 
 # glibc's and musl's loaders differ in name and in place.
 MUSL_LOADER = f"/lib/ld-musl-{os.uname().machine}.so.1"
-# Programs start as they do without a word; images that are no server's own start cold in any case.
+# Programs start as they do without a word. What is imported starts cold in any case.
 FLAGS = ["--cold=false"]
 
 
@@ -218,7 +218,7 @@ def test_nothing_that_gives_power_comes_in(take, inside):
     done = take(docker_save(busybox(
         entry("suid", "x", 0o6755), entry("null", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
         entry("sda", type=tarfile.BLKTYPE), entry("fifo", type=tarfile.FIFOTYPE),
-        entry("cap", "x", pax_headers={}), entry("secret", "x", 0o600, uid=7, gid=8), folder("t", 0o1777))))
+        entry("secret", "x", 0o600, uid=7, gid=8), folder("t", 0o1777))))
     assert done.returncode == 0
     said = done.stderr.decode()
     assert "note: 3 device nodes, sockets or pipes were left out" in said
@@ -230,6 +230,20 @@ def test_nothing_that_gives_power_comes_in(take, inside):
     assert rows[3] == "x"
     errors = done.stderr.decode()
     assert errors.count("No such file") == 3 and errors.count("Read-only file system") == 3, errors
+
+
+def test_no_capability_or_other_attribute_comes_in(take, store, inside, tmp_path):
+    attributes = {"security.capability": "\x01\x01\x01\x02" + "\x01" * 16, "user.x": "y"}
+    layer = tar(entry("cap", "x", 0o755, pax_headers={f"SCHILY.xattr.{k}": v for k, v in attributes.items()}),
+                entry("none", "x"), form=tarfile.PAX_FORMAT)
+    assert all(f"SCHILY.xattr.{k}=".encode() in layer for k in attributes)
+    done = take(docker_save(busybox(), layer))
+    assert done.returncode == 0, done
+    assert b"note: 1 files have lost capabilities or other attributes" in done.stderr, done
+    assert inside("cat /cap").stdout == b"x"
+    subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-xattrs", "-dest", tmp_path / "root",
+                    store / "test/root.squashfs"], check=True, capture_output=True)
+    assert os.listxattr(tmp_path / "root/cap") == []
 
 
 def test_a_program_of_musl_runs_with_its_own_loader(take, inside, tmp_path):
