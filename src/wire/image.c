@@ -38,17 +38,40 @@ bool image_is_warm(const struct image_record *r)
 	return r->trusted == 1 && r->start.warm == 1;
 }
 
+/* Would a terminal obey any of it? Also the controls that UTF-8 writes as C2 80 to C2 9F. */
+static bool has_controls(const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+		if (*p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0))
+			return true;
+	return false;
+}
+
+/* Of texts that are terminated. These are shown to root, and were chosen by who made the image. */
+static const char *shown_fault(const struct image_start *s)
+{
+	bool bad = has_controls(s->main_file);
+
+	for (unsigned i = 0; i < RUNTIME_ARGV_MAX; i++)
+		bad |= has_controls(s->argv[i]);
+	return bad ? "the path of what runs programs has a control character in it; --interpreter "
+		     "names another one"
+		   : NULL;
+}
+
 static const char *image_start_fault(const struct image_start *s)
 {
 	struct image_record r = { .name = "its", .start = *s };
 	struct runtime made;
+	const char *why;
 
 	image_runtime(&r, &made);
 	if (s->warm > 1)
 		return "a flag is neither 0 nor 1";
 	if (!is_text(s->preload, sizeof(s->preload)) || !is_modules(s->preload))
 		return "preload is no list of modules";
-	return runtime_fault(&made);
+	why = runtime_fault(&made);
+	return why ? why : shown_fault(s);
 }
 
 const char *image_record_fault(const struct image_record *r)

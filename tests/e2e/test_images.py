@@ -22,7 +22,7 @@ from harness.server import PROGRAM
 
 # glibc's and musl's loaders differ in name and in place.
 MUSL_LOADER = f"/lib/ld-musl-{os.uname().machine}.so.1"
-# Programs start as they do without a word; images that are no server's own start cold in any case.
+# Programs start as they do without a word. What is imported starts cold in any case.
 FLAGS = ["--cold=false"]
 
 
@@ -148,6 +148,30 @@ def test_an_archive_may_come_through_a_pipe_or_lie_in_a_folder(image, inside, tm
     assert inside("echo ok").stdout == b"ok\n"
 
 
+def saved_by_docker_24(target):
+    """Its third layer is the second once more, by a link."""
+    layers = [busybox(), tar(entry("which", "second")), tar(entry("which", "second"))]
+    names = [f"{i}/layer.tar" for i in range(3)]
+    return tar(entry(names[0], layers[0]), entry(names[1], layers[1]), link(names[2], target),
+               entry("c.json", config(layers)), entry("manifest.json", json.dumps([{"Config": "c.json", "Layers": names}])))
+
+
+@pytest.mark.parametrize("target", ["../1/layer.tar", ".././1//layer.tar"])
+def test_a_layer_that_comes_twice_may_be_a_link(take, inside, target):
+    done = take(saved_by_docker_24(target))
+    assert done.returncode == 0, done
+    assert inside("cat /which").stdout == b"second"
+
+
+@pytest.mark.parametrize("target, part", [
+    ("/1/layer.tar", "2/layer.tar is no file"), ("../../1/layer.tar", "2/layer.tar is no file"),
+    ("../3/layer.tar", "is a link to 3/layer.tar, which"), ("layer.tar", "is a link to 2/layer.tar, which"),
+    ("../" + "x" * 256, "2/layer.tar is no file"), ("../0", "is a link to 0, which")])
+def test_a_layer_that_is_a_link_elsewhere_is_refused(take, store, target, part):
+    refused(take(saved_by_docker_24(target)), "layer 3 of 3", part)
+    nothing_is_left(store)
+
+
 def test_what_umoci_packs_is_taken_in(image, inside, tmp_path):
     layout, bundle = tmp_path / "layout", tmp_path / "bundle"
     for args in (["init", "--layout", layout], ["new", "--image", f"{layout}:latest"],
@@ -194,7 +218,7 @@ def test_nothing_that_gives_power_comes_in(take, inside):
     done = take(docker_save(busybox(
         entry("suid", "x", 0o6755), entry("null", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
         entry("sda", type=tarfile.BLKTYPE), entry("fifo", type=tarfile.FIFOTYPE),
-        entry("cap", "x", pax_headers={}), entry("secret", "x", 0o600, uid=7, gid=8), folder("t", 0o1777))))
+        entry("secret", "x", 0o600, uid=7, gid=8), folder("t", 0o1777))))
     assert done.returncode == 0
     said = done.stderr.decode()
     assert "note: 3 device nodes, sockets or pipes were left out" in said
@@ -206,6 +230,20 @@ def test_nothing_that_gives_power_comes_in(take, inside):
     assert rows[3] == "x"
     errors = done.stderr.decode()
     assert errors.count("No such file") == 3 and errors.count("Read-only file system") == 3, errors
+
+
+def test_no_capability_or_other_attribute_comes_in(take, store, inside, tmp_path):
+    attributes = {"security.capability": "\x01\x01\x01\x02" + "\x01" * 16, "user.x": "y"}
+    layer = tar(entry("cap", "x", 0o755, pax_headers={f"SCHILY.xattr.{k}": v for k, v in attributes.items()}),
+                entry("none", "x"), form=tarfile.PAX_FORMAT)
+    assert all(f"SCHILY.xattr.{k}=".encode() in layer for k in attributes)
+    done = take(docker_save(busybox(), layer))
+    assert done.returncode == 0, done
+    assert b"note: 1 files have lost capabilities or other attributes" in done.stderr, done
+    assert inside("cat /cap").stdout == b"x"
+    subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-xattrs", "-dest", tmp_path / "root",
+                    store / "test/root.squashfs"], check=True, capture_output=True)
+    assert os.listxattr(tmp_path / "root/cap") == []
 
 
 def test_a_program_of_musl_runs_with_its_own_loader(take, inside, tmp_path):
@@ -353,6 +391,13 @@ def test_a_damaged_archive_is_refused(take, store):
     files[where] = files[where].replace(b"amd64", b"amd65").replace(b"arm64", b"arm65")
     refused(take(tar(*(entry(n, d) for n, d in files.items()))), "is damaged")
     refused(take(gzip.compress(docker_save(layer))[:-1000]), "archive.tar: ")
+    # A head whose sum is wrong, inside and outside of the layer.
+    damaged = bytearray(tar(entry("a", "1"), entry("b", "2")))
+    damaged[1024] ^= 1
+    refused(take(docker_save(bytes(damaged))), "layer 1 of 1: the layer: Damaged tar")
+    damaged = bytearray(docker_save(layer))
+    damaged[damaged.index(b"config.json")] ^= 1
+    refused(take(bytes(damaged)), "archive.tar: the archive: Damaged tar")
     nothing_is_left(store)
 
 
@@ -387,6 +432,14 @@ def test_who_has_failed_is_told(take_slowly, store):
     os.kill(reader, signal.SIGKILL)
     said = process.communicate(timeout=60)[1]
     assert b"has ended without an answer" in said and b"mksquashfs" not in said, said
+    nothing_is_left(store)
+
+
+@pytest.mark.parametrize("control", ["\x1b]0;x\x07", "\x1b[31m", "\n", "\u009b31m"])
+def test_no_image_writes_to_roots_terminal(take, store, control):
+    place = "x" + control
+    refused(take(docker_save(busybox(folder(place), link(f"{place}/sh", "/bin/busybox")), env=[f"PATH=/{place}"])),
+            "a control character", "--interpreter")
     nothing_is_left(store)
 
 

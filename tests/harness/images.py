@@ -38,10 +38,10 @@ def hard_link(name, target):
     return entry(name, type=tarfile.LNKTYPE, linkname=target)
 
 
-def tar(*entries, mode="w"):
-    """A tar of entries, as bytes; `mode` "w:gz" compresses it."""
+def tar(*entries, mode="w", form=tarfile.GNU_FORMAT):
+    """A tar of entries, as bytes; `mode` "w:gz" compresses it. Only PAX_FORMAT has pax_headers."""
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode, format=tarfile.GNU_FORMAT) as t:
+    with tarfile.open(fileobj=out, mode=mode, format=form) as t:
         for info, data in entries:
             t.addfile(info, io.BytesIO(data) if data is not None else None)
     return out.getvalue()

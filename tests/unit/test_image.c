@@ -35,9 +35,12 @@ static void refuse(const struct image_record *r, const char *part)
 static void a_record_is_believed_only_when_every_field_can_be_used(void **state)
 {
 	const struct image_record as_made = good();
+	struct image_record words = good();
 
 	(void)state;
 	assert_null(image_record_fault(&as_made));
+	memcpy(words.start.argv[1], "\xc3\xa4\xe2\x82\xac", 6); /* text beyond ASCII is none */
+	assert_null(image_record_fault(&words));
 	REFUSE("another version", r.magic++);
 	REFUSE("flag", r.trusted = 2);
 	REFUSE("name", memset(r.name, 'x', sizeof(r.name)));
@@ -55,6 +58,10 @@ static void a_record_is_believed_only_when_every_field_can_be_used(void **state)
 	REFUSE("absolute", memcpy(r.start.argv[0], "bin", 4));
 	REFUSE("absolute", memcpy(r.start.argv[0], "/../x", 6));
 	REFUSE("main-file", memcpy(r.start.main_file, "../x", 5));
+	REFUSE("control", memcpy(r.start.argv[0], "/\x1b[31m", 7));
+	REFUSE("control", memcpy(r.start.argv[1], "\x7f", 2));
+	REFUSE("control", memcpy(r.start.argv[1], "\xc2\x9b", 3));
+	REFUSE("control", memcpy(r.start.main_file, "a\n", 3));
 	REFUSE("NAME=VALUE", memcpy(r.start.env[0], "PATH", 5));
 }
 

@@ -15,7 +15,7 @@
 struct fault;
 
 #define BUNDLE_LAYERS_MAX 128 /* as overlay file systems stack at most, and so Docker */
-#define BUNDLE_NAME_MAX   256
+#define BUNDLE_NAME_MAX   LAYER_NAME_MAX
 
 struct bundle {
 	unsigned count;

@@ -3,6 +3,7 @@
 #include "base/fault.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,8 +56,55 @@ static bool is_named(struct archive_entry *e, const char *name)
 	return strcmp(its, name) == 0;
 }
 
-/* The contents of members that are passed over are unpacked as well, and are as large as they say. */
-static int seek_member(struct archive *a, const char *name, uint64_t bytes_max, struct fault *f)
+/* Put the next name of a path, which `name` begins with, behind `path`, or take one away for "..". */
+static bool add_name(char path[static LAYER_NAME_MAX], const char *name, size_t len)
+{
+	size_t used = strlen(path);
+	char *slash = strrchr(path, '/');
+
+	if (len == 0 || (len == 1 && name[0] == '.'))
+		return true;
+	if (len == 2 && name[0] == '.' && name[1] == '.') {
+		*(slash ? slash : path) = '\0';
+		return used > 0;
+	}
+	if (used + len + 2 > LAYER_NAME_MAX)
+		return false;
+	(void)snprintf(
+		path + used, LAYER_NAME_MAX - used, "%s%.*s", used ? "/" : "", (int)len, name);
+	return true;
+}
+
+/* Where a symbolic link called `name` leads, as text: it is the name of another member or nothing. */
+static bool follow(const char *name, const char *target, char ret[static LAYER_NAME_MAX])
+{
+	const char *slash = strrchr(name, '/'), *const parts[] = { name, target };
+	const size_t lens[] = { slash ? (size_t)(slash - name) : 0, strlen(target) };
+
+	ret[0] = '\0';
+	if (target[0] == '/')
+		return false;
+	for (unsigned i = 0; i < 2; i++)
+		for (size_t at = 0; at < lens[i]; at++) {
+			size_t len = strcspn(parts[i] + at, "/");
+
+			len = len < lens[i] - at ? len : lens[i] - at;
+			if (!add_name(ret, parts[i] + at, len))
+				return false;
+			at += len;
+		}
+	return true;
+}
+
+static bool is_damaged(int r)
+{
+	return r != ARCHIVE_OK && r != ARCHIVE_WARN;
+}
+
+/* The contents of members that are passed over are unpacked as well, and are as large as they say.
+ * 1: it is a link to *ret_other. */
+static int seek_member(struct archive *a, const char *name, uint64_t bytes_max,
+	char ret_other[static LAYER_NAME_MAX], struct fault *f)
 {
 	uint64_t passed = 0;
 
@@ -66,13 +114,16 @@ static int seek_member(struct archive *a, const char *name, uint64_t bytes_max, 
 
 		if (r == ARCHIVE_EOF)
 			return fault_say(f, -ENOENT, "there is no member %.200s in it", name);
-		if (r < ARCHIVE_WARN)
+		if (is_damaged(r))
 			return layer_fault(a, f, "the archive");
 		passed += (uint64_t)archive_entry_size(e);
 		if (archive_entry_size(e) < 0 || passed > bytes_max)
 			return layer_too_large(bytes_max, f);
 		if (!is_named(e, name))
 			continue;
+		if (archive_entry_filetype(e) == AE_IFLNK && archive_entry_symlink(e) &&
+			follow(name, archive_entry_symlink(e), ret_other))
+			return 1;
 		if (archive_entry_filetype(e) != AE_IFREG || archive_entry_hardlink(e))
 			return fault_say(f, -EINVAL, "its member %.200s is no file", name);
 		return 0;
@@ -80,8 +131,8 @@ static int seek_member(struct archive *a, const char *name, uint64_t bytes_max, 
 	return fault_say(f, -E2BIG, "it has more than %d members", MEMBERS_MAX);
 }
 
-int layer_find_member(
-	const struct origin *from, const char *name, struct archive **ret, struct fault *f)
+static int find_one(const struct origin *from, const char *name, struct archive **ret,
+	char ret_other[static LAYER_NAME_MAX], struct fault *f)
 {
 	struct archive *a = new_reader(true);
 	int r;
@@ -93,11 +144,28 @@ int layer_find_member(
 	if (r == 0 && archive_read_open_fd(a, from->fd, LAYER_BUFFER) != ARCHIVE_OK)
 		r = layer_fault(a, f, "the archive");
 	if (r == 0)
-		r = seek_member(a, name, from->bytes_max, f);
+		r = seek_member(a, name, from->bytes_max, ret_other, f);
 	if (r == 0)
 		*ret = a;
 	else
 		(void)archive_read_free(a);
+	return r;
+}
+
+/* Docker before 25 writes a layer that comes twice as a link to the first. */
+int layer_find_member(
+	const struct origin *from, const char *name, struct archive **ret, struct fault *f)
+{
+	char other[LAYER_NAME_MAX], none[LAYER_NAME_MAX];
+	int r = find_one(from, name, ret, other, f);
+
+	if (r == 1) {
+		r = find_one(from, other, ret, none, f);
+		if (r == 1 || r == -ENOENT)
+			r = fault_say(f, -EINVAL,
+				"its member %.100s is a link to %.100s, which is no file of it",
+				name, other);
+	}
 	return r;
 }
 
@@ -195,7 +263,7 @@ int layer_next(struct layer *l, struct archive_entry **ret, struct fault *f)
 	r = archive_read_next_header(l->tar, ret);
 	if (r == ARCHIVE_EOF)
 		return f->code < 0 ? f->code : 0;
-	if (r < ARCHIVE_WARN)
+	if (is_damaged(r))
 		return layer_fault(l->tar, f, "the layer");
 	if (l->budget->entries++ >= l->budget->entries_max)
 		return layer_too_many(l->budget->entries_max, f);

@@ -16,7 +16,8 @@
 
 struct fault;
 
-#define LAYER_BUFFER (64u << 10)
+#define LAYER_BUFFER   (64u << 10)
+#define LAYER_NAME_MAX 256 /* of a member, with its end */
 
 /* The archive that is read: a file that can be sought, and the most that may be in it when it is
  * unpacked. */
@@ -41,7 +42,8 @@ struct layer {
 	unsigned char packed[LAYER_BUFFER], unpacked[LAYER_BUFFER];
 };
 
-/* Find a member of the tar, from its beginning, and leave *ret to be read from there.
+/* Find a member of the tar, from its beginning, and leave *ret to be read from there; a symbolic link
+ * is followed to another member, once.
  * -ENOENT: there is none of that name. */
 int layer_find_member(const struct origin *from, const char *name, struct archive **ret,
 	struct fault *f) __attribute__((nonnull));
