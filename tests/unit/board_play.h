@@ -20,8 +20,8 @@ extern struct play {
 	struct taskstats_feed records;
 	struct pool pool;
 	struct board board;
-	struct run_limits asked;    /* of the next run */
-	struct msg_submit next;     /* its run, language, part, build, and what of it is collected */
+	struct run_limits asked; /* of the next run */
+	struct msg_submit next;  /* its run, language, part, build, and what of it is collected */
 	struct languages languages; /* 1: interpreted; 2: compiled, but not installed */
 	struct factories factories;
 	int client_fd;
