@@ -8,6 +8,7 @@ import pytest
 
 from harness.cli import glovebox
 from harness.life import finish
+from harness.poll import wait_for
 from harness.server import Server
 
 MODULES = ["numpy", "pandas", "matplotlib", "scipy", "sympy", "PIL", "openpyxl", "requests"]
@@ -50,6 +51,14 @@ def test_every_module_that_it_is_for_is_there(store):
     done = glovebox("run", "--image-dir", store, "--image", "python-data", "--memory", "512", "--timeout", "60",
                     "--cpu", "1", "-", input=code)
     assert (done.returncode, done.stdout.decode().split()) == (0, MODULES), done
+
+
+def test_what_reads_a_table_and_draws_it_finds_all_its_modules_imported(server):
+    code = "import sys\nbefore = set(sys.modules)\n" + PROGRAM + "print(sorted(set(sys.modules) - before))\n"
+    table = [{"path": "t.csv", "content": "k,v\na,1\nb,2\n"}]
+    wait_for("a pool of warm cells", server.is_idle)
+    reply = server.run(code + "print(pandas.read_csv('t.csv').to_csv(index=False))", files=table, **ROOM)
+    assert (reply.status, reply.stdout) == ("success", ANSWER + "[]\nk,v\na,1\nb,2\n\n"), reply
 
 
 def bare(store):
