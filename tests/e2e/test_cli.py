@@ -224,7 +224,7 @@ def limited(files, *args, env=None):
 
 @pytest.mark.parametrize("args", [["doctor"], ["run", *ROOMY, "-"]])
 def test_a_hard_limit_of_256_open_files_is_enough_for_a_few_runs(args):
-    done = limited(256, *args, env={"GLOVEBOX_MAX_RUNS": "4", "GLOVEBOX_POOL_SIZE": "0"})
+    done = limited(256, *args, env={"GLOVEBOX_MAX_RUNS": "3", "GLOVEBOX_POOL_SIZE": "0"})
     assert done.returncode == 0, done
 
 

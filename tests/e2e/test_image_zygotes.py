@@ -94,9 +94,12 @@ def starts(server):
 
 
 def warm_up(server, *names):
-    for name in names:
+    """Until each is warm. It is asked for all the while: one that nobody asks for is ended, started or not."""
+    def is_warm(name):
         server.run("pass", image=name)
-    wait_for("the images' zygotes", lambda: all(starts(server)[name] == "warm" for name in names))
+        return starts(server)[name] == "warm"
+
+    wait_for("the images' zygotes", lambda: all([is_warm(name) for name in names]))
 
 
 def is_cold(reply):
