@@ -24,7 +24,8 @@ static bool is_text(const char *text, size_t room)
 /* What image_start shares with a runtime's manifest obeys the same rules. */
 void image_runtime(const struct image_record *r, struct runtime *ret)
 {
-	struct runtime made = { .full_proc = r->start.full_proc };
+	/* The library by which a program tells is made for the version of Python that a zygote is. */
+	struct runtime made = { .full_proc = r->start.full_proc, .reports = r->start.warm };
 
 	memcpy(made.name, r->name, sizeof(made.name));
 	memcpy(made.main_file, r->start.main_file, sizeof(made.main_file));

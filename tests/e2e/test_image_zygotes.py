@@ -262,6 +262,30 @@ def test_a_module_that_cannot_be_preloaded_is_told_and_the_image_is_warm_without
     assert reply.stdout == "False\n" and not is_cold(reply), reply
 
 
+def test_programs_of_an_image_whose_interpreter_fits_tell_what_python_tells_warm_and_cold(images):
+    server = images()
+    for name in ("stranger", "one", "one"):
+        failed = server.execute("def f(): 1 / 0\nf()", image=name)
+        assert (failed["status"], failed["exit_code"]) == ("error", 1)
+        told = failed["error"]
+        assert (told["type"], told["line"]) == ("ZeroDivisionError", 1), told
+        assert failed["stderr"].startswith("Traceback (most recent call last):\n  File"), failed["stderr"]
+        value = server.execute("x = 20\nx + 1", image=name, return_last=True)
+        assert value["result"]["repr"] == "21" and value["error"] is None, value
+        warm_up(server, "one")
+    assert [starts(server)[name] for name in ("stranger", "one")] == ["cold", "warm"]
+    refused = server.post({"code": "1", "image": "musl", "return_last": True})
+    assert refused.status == 422 and "a program in musl tells no last value" in refused.json()["detail"][0]["msg"]
+
+
+def test_a_servers_own_image_tells_as_much_as_its_interpreter_can(store, serve):
+    server = serve(*FLAGS, "--image-dir", store, "--image", "one")
+    assert server.execute("6 * 7", return_last=True)["result"]["repr"] == "42"
+    server = serve(*FLAGS, "--image-dir", store, "--image", "shell")
+    refused = server.post({"code": "1", "return_last": True})
+    assert refused.status == 422 and "tells no last value" in refused.json()["detail"][0]["msg"]
+
+
 def test_a_worn_zygote_of_an_image_is_replaced_without_being_missed(images):
     server = images("--zygote-max-forks", "5")
     warm_up(server, "one")

@@ -81,9 +81,9 @@ static void be_zygote(unsigned turn)
 	self = sys.pidfd_open(getpid(), 0);
 	flaky_arm(turn, EIO);
 	pid = twin_fork(&t, self, cgroup_clone_fd(&cg), 0, &pidfd, &f);
+	(void)flaky_disarm(); /* in the child as well, whose next call would be the one that fails */
 	if (pid == 0)
 		be_child(parent);
-	(void)flaky_disarm();
 	if (pid < 0)
 		_exit(pid == -EIO && pidfd == -1 ? ZYGOTE_REFUSED : WRONG);
 	_exit(pidfd >= 0 && twin_children() == -ECHILD ? ZYGOTE_FORKED : WRONG);

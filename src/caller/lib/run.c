@@ -80,7 +80,7 @@ static int choose_language(
 		number = q->image ? find_image(s, name) : offers_find(offers, name, strlen(name));
 	if (number >= 0) {
 		*ret = (uint32_t)number;
-		if ((q->flags & GBX_RETURN_LAST) && (q->image || !offers->of[number].reports))
+		if ((q->flags & GBX_RETURN_LAST) && !offers->of[number].reports)
 			return fault_say(f, -EINVAL, "a program in %s tells no last value",
 				q->image ? q->image : offers->of[number].name);
 		return 0;

@@ -110,6 +110,7 @@ static int use_image(struct engine *e, struct fault *f)
 	/* What the client has to know of number 0. */
 	memcpy(e->languages.of[0].offer.main_file, s->runtime.main_file,
 		sizeof(s->runtime.main_file));
+	e->languages.of[0].offer.reports = s->runtime.reports;
 	memset(e->languages.of[0].offer.suffixes, 0, sizeof(e->languages.of[0].offer.suffixes));
 	if (!image_is_warm(&record))
 		s->cold = 1;

@@ -115,6 +115,7 @@ static void offer(const char *dir, const char *name, struct languages *to)
 	memcpy(l->offer.name, l->runtime.name, sizeof(l->offer.name));
 	memcpy(l->offer.main_file, l->runtime.main_file, sizeof(l->offer.main_file));
 	l->offer.is_image = 1;
+	l->offer.reports = l->runtime.reports;
 	memcpy(to->digests[to->count++], record.digest, sizeof(record.digest));
 }
 
