@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -168,6 +169,8 @@ def test_two_images_and_the_servers_own_are_warm_at_once(images):
         assert not is_cold(reply), (name, reply)
         assert (reply.stdout == f"of {name}\n") == bool(name), (name, reply)
     assert len(census.zygotes(server.pid)) == 3
+    groups = [Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii") for pid in census.zygotes(server.pid)]
+    assert sum("/image-zygotes\n" in g for g in groups) == 2 and sum("/zygotes\n" in g for g in groups) == 1, groups
 
 
 def test_a_zygote_of_an_image_that_is_killed_costs_no_request_and_is_replaced(images):
