@@ -17,6 +17,18 @@ __attribute__((format(printf, 3, 0))) static int record(
 	return code;
 }
 
+/* A constant string, no locale, no allocation. What is loaded into the interpreters of images does
+ * not ask for it: their C library may be older than glibc 2.32. */
+static const char *describe(int error)
+{
+#ifdef GLOVEBOX_ANY_GLIBC
+	(void)error;
+	return NULL;
+#else
+	return strerrordesc_np(error);
+#endif
+}
+
 int fault_set(struct fault *f, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -28,9 +40,8 @@ int fault_set(struct fault *f, int code, const char *fmt, ...)
 	if (!f)
 		return code;
 	used = strlen(f->text);
-	/* strerrordesc_np(): a constant string, no locale, no allocation. */
 	(void)snprintf(f->text + used, sizeof(f->text) - used, ": %s",
-		strerrordesc_np(-code) ? strerrordesc_np(-code) : "unknown error");
+		describe(-code) ? describe(-code) : "unknown error");
 	return code;
 }
 

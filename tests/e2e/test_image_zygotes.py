@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -139,9 +140,18 @@ def test_the_first_run_in_an_image_is_cold_the_next_ones_warm_and_all_say_the_sa
 def test_all_ends_of_a_warm_run_in_an_image_are_as_after_a_cold_start(images):
     server = images()
     warm_up(server, "one")
+
+    def is_still_warm():
+        assert not is_cold(server.run("pass", image="one"))
+
+    is_still_warm()
     assert server.run("while True: pass", image="one", timeout_seconds=0.5).status == "timeout"
-    assert server.run("x = 'x' * (1 << 30)", image="one", memory_limit_mb=64).status in ("memory_exceeded", "error")
+    is_still_warm()
+    assert server.run("x = []\nwhile True: x.append(bytes(range(256)) * 4096)", image="one", memory_limit_mb=64,
+                      timeout_seconds=30).status == "memory_exceeded"
+    is_still_warm()
     assert server.run("import os; os.kill(os.getpid(), 11)", image="one").exit_code == 139
+    is_still_warm()
     reply = server.run("open('out.txt', 'w').write('x')", image="one", artifacts="inline")
     assert [(f["path"], f["content"]) for f in reply["files"]] == [("out.txt", "x")], reply
     reply = server.run("import os\ntry: open('/etc/motd', 'w')\nexcept OSError as e: print(e.errno, os.getuid())", image="one")
@@ -159,6 +169,8 @@ def test_two_images_and_the_servers_own_are_warm_at_once(images):
         assert not is_cold(reply), (name, reply)
         assert (reply.stdout == f"of {name}\n") == bool(name), (name, reply)
     assert len(census.zygotes(server.pid)) == 3
+    groups = [Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii") for pid in census.zygotes(server.pid)]
+    assert sum("/image-zygotes\n" in g for g in groups) == 2 and sum("/zygotes\n" in g for g in groups) == 1, groups
 
 
 def test_a_zygote_of_an_image_that_is_killed_costs_no_request_and_is_replaced(images):
@@ -203,7 +215,9 @@ def test_a_warm_run_has_the_environment_of_its_image_and_not_of_the_server(image
     first = server.run(ENVIRONMENT, image="one", files=files)
     assert "/usr/local/sbin" in first.stdout, first  # as no language of the server has it
     wait_for("its zygote", lambda: starts(server)["one"] == "warm")
-    assert server.run(ENVIRONMENT, image="one", files=files).stdout == first.stdout
+    again = server.run(ENVIRONMENT, image="one", files=files)
+    assert again.stdout == first.stdout
+    assert is_cold(again) == bool(files), again
 
 
 def test_an_interpreter_of_musl_stays_cold(images):
@@ -264,7 +278,8 @@ def test_a_module_that_cannot_be_preloaded_is_told_and_the_image_is_warm_without
 
 def test_programs_of_an_image_whose_interpreter_fits_tell_what_python_tells_warm_and_cold(images):
     server = images()
-    for name in ("stranger", "one", "one"):
+    warm_up(server, "one")
+    for name in ("stranger", "one"):
         failed = server.execute("def f(): 1 / 0\nf()", image=name)
         assert (failed["status"], failed["exit_code"]) == ("error", 1)
         told = failed["error"]
@@ -272,8 +287,7 @@ def test_programs_of_an_image_whose_interpreter_fits_tell_what_python_tells_warm
         assert failed["stderr"].startswith("Traceback (most recent call last):\n  File"), failed["stderr"]
         value = server.execute("x = 20\nx + 1", image=name, return_last=True)
         assert value["result"]["repr"] == "21" and value["error"] is None, value
-        warm_up(server, "one")
-    assert [starts(server)[name] for name in ("stranger", "one")] == ["cold", "warm"]
+        assert is_cold(failed) == is_cold(value) == (name == "stranger"), value
     refused = server.post({"code": "1", "image": "musl", "return_last": True})
     assert refused.status == 422 and "a program in musl tells no last value" in refused.json()["detail"][0]["msg"]
 

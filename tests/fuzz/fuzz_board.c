@@ -632,6 +632,7 @@ static void set_up_once(void)
 	factory = (struct cell_factory){ .tree = &tree,
 		.inits = &inits,
 		.zygotes = &zygotes,
+		.image_zygotes = &zygotes,
 		.collectors = &collectors,
 		.view = &view,
 		.runtime = &runtime,

@@ -192,19 +192,25 @@ SOURCE = """#include <stdio.h>
 #include <string.h>
 int gbx_f(const char *a) { char b[64]; strcpy(b, a); return printf("%s", b); }
 int main(int c, char **v) { return gbx_f(v[c - 1]); }
+#ifdef NEWER
+const char *strerrordesc_np(int);
+const char *gbx_g(int c) { return strerrordesc_np(c); }
+#endif
 """
 HARD = ["-O2", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong", "-Wl,-z,relro,-z,now"]
 
 
 def harden(tree, **replace):
-    """The three binaries, hardened, with other flags for those that `replace` names."""
+    """The four binaries, hardened, with other flags for those that `replace` names."""
     flags = {"glovebox": [*HARD, "-fPIE", "-pie"],
              "library": [*HARD, "-fPIC", "-shared"],
-             "box": [*HARD, "-fPIE", "-static-pie"], **replace}
+             "box": [*HARD, "-fPIE", "-static-pie"],
+             "cold": [*HARD, "-fPIC", "-shared"], **replace}
     tree.compile("build/glovebox", SOURCE, *flags["glovebox"])
     tree.compile("build/src/caller/libglovebox.so", SOURCE.replace("main", "gbx_main"),
                  *flags["library"])
     tree.compile("build/src/box/box", SOURCE, *flags["box"])
+    tree.compile("build/src/box/glovebox_cold.so", SOURCE, *flags["cold"])
 
 
 def test_hardened_binaries_pass(tree):
@@ -223,6 +229,7 @@ def test_hardened_binaries_pass(tree):
     ("glovebox", [*HARD, "-fPIE", "-pie", "-Wl,--no-as-needed", "-levent"], "more of libevent"),
     ("library", [*HARD, "-fPIC", "-shared", "-Df=g", "-Dgbx_f=other"], "outside gbx_"),
     ("box", [*HARD, "-fPIE", "-pie"], "asks for a loader"),
+    ("cold", [*HARD, "-fPIC", "-shared", "-DNEWER"], "asks for GLIBC_2.32"),
 ])
 def test_missing_hardening_fails(tree, which, flags, why):
     harden(tree, **{which: flags})

@@ -68,6 +68,7 @@ int play_begin(void **state)
 	play.factory = (struct cell_factory){ .tree = &play.tree,
 		.inits = &inits,
 		.zygotes = &zygotes,
+		.image_zygotes = &zygotes,
 		.collectors = &collectors,
 		.view = &view,
 		.runtime = &runtime,

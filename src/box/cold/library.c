@@ -130,6 +130,16 @@ static bool is_python(void)
 	return Py_GetVersion && PySys_AddAuditHook;
 }
 
+/* Digits. Not strtoul(): newer headers make it a symbol that older C libraries do not have. */
+static uint32_t number(const char *text)
+{
+	uint32_t n = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++)
+		n = n * 10 + (uint32_t)(*text - '0');
+	return n;
+}
+
 /* Before the interpreter begins: it finds neither descriptors nor variables of ours. */
 __attribute__((constructor)) static void begin(void)
 {
@@ -139,8 +149,8 @@ __attribute__((constructor)) static void begin(void)
 	if (!flags)
 		return;
 	if (is_python() &&
-		report_open(&report, COLD_REPORT_FD, (uint32_t)strtoul(flags, NULL, 10),
-			(unsigned long)getpid(), &f) == 0 &&
+		report_open(&report, COLD_REPORT_FD, number(flags), (unsigned long)getpid(), &f) ==
+			0 &&
 		report.area)
 		(void)PySys_AddAuditHook(on_event, NULL);
 	(void)close(COLD_LIBRARY_FD);

@@ -38,7 +38,7 @@ static int create_root(const struct make *m, const char *fresh, struct fault *f)
  *
  * The same files give the same bytes. Level 6, because the usual 15 takes ten times as long for a
  * twelfth less. It opens its target by name, for which that must be its own; -noappend, because it
- * is there. (sqfstar, which is the same program, takes no level in 4.5.1.) */
+ * is there. (mksquashfs, which is the same program, takes no level in 4.5.1.) */
 static int start_packer(struct command *c, int in_fd, int root_fd, struct fault *f)
 {
 	char uid[32], gid[32], processors[16];
@@ -81,7 +81,7 @@ static int await_unpacked(
 	}
 }
 
-/* The archive through the confined process and through sqfstar into `root_fd`. */
+/* The archive through the confined process and through mksquashfs into `root_fd`. */
 static int pack(const struct make *m, int root_fd, struct msg_unpacked *ret, struct fault *f)
 {
 	cleanup_fd int read_end = -1, write_end = -1;

@@ -58,9 +58,10 @@ typedef int cell_fork_fn(void *ctx, struct cell *c, int channel_fd);
 /* What every cell of this supervisor is made from. */
 struct cell_factory {
 	struct cgroup_tree *tree;
-	struct cgroup *inits;      /* the leaf in which all inits live */
-	struct cgroup *zygotes;    /* ...and all zygotes; NULL: none are started */
-	struct cgroup *collectors; /* ...and all collectors */
+	struct cgroup *inits;         /* the leaf in which all inits live */
+	struct cgroup *zygotes;       /* ...and all zygotes; NULL: none are started */
+	struct cgroup *image_zygotes; /* ...in place of that for images that requests pick */
+	struct cgroup *collectors;    /* ...and all collectors */
 	const struct view *view;
 	const struct runtime *runtime;
 	int box_image_fd;

@@ -25,6 +25,7 @@ void engine_clear(struct engine *e)
 	memset(e, 0, sizeof(*e));
 	cgroup_clear(&e->inits);
 	cgroup_clear(&e->zygotes);
+	cgroup_clear(&e->others);
 	cgroup_clear(&e->collectors);
 	taskstats_clear(&e->records);
 	e->lease.fd = e->self_fd = e->box_fd = -1;
@@ -158,6 +159,9 @@ static int prepare(struct engine *e, struct fault *f)
 	r = cgroup_create(&e->tree, "inits", &inits_limits, &e->inits, f);
 	if (r == 0)
 		r = cgroup_create(&e->tree, "zygotes", &zygotes_limits, &e->zygotes, f);
+	/* What images import at requests' wish does not slow down, or end, the server's own. */
+	if (r == 0)
+		r = cgroup_create(&e->tree, "image-zygotes", &zygotes_limits, &e->others, f);
 	if (r == 0)
 		r = cgroup_create(&e->tree, "collectors", &collectors_limits, &e->collectors, f);
 	if (r < 0)
@@ -166,6 +170,7 @@ static int prepare(struct engine *e, struct fault *f)
 		.tree = &e->tree,
 		.inits = &e->inits,
 		.zygotes = &e->zygotes,
+		.image_zygotes = &e->others,
 		.collectors = &e->collectors,
 		.usual = e->settings.def,
 		.view = e->image.image[0] ? &e->image : &e->view,
@@ -242,6 +247,7 @@ void engine_close(struct engine *e)
 	taskstats_close(&e->records);
 	(void)cgroup_destroy(&e->tree, &e->inits);
 	(void)cgroup_destroy(&e->tree, &e->zygotes);
+	(void)cgroup_destroy(&e->tree, &e->others);
 	(void)cgroup_destroy(&e->tree, &e->collectors);
 	if (e->tree_open) {
 		cgroup_tree_close(&e->tree);

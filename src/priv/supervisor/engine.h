@@ -23,6 +23,7 @@ struct engine {
 	struct cgroup_tree tree;
 	struct cgroup inits;      /* the leaf of all cells' inits */
 	struct cgroup zygotes;    /* ...and of the zygotes */
+	struct cgroup others;     /* ...of those of images that requests pick */
 	struct cgroup collectors; /* ...and of the collectors */
 	struct view view, image;  /* of the host's runtime; of the image that the settings name */
 	struct layers layers;

@@ -118,6 +118,7 @@ static void make(struct factories *fs, unsigned language, const struct image_rec
 	*made = *fs->usual;
 	made->view = &fs->of[language].view;
 	made->runtime = &l->runtime;
+	made->zygotes = fs->usual->image_zygotes;
 	if (!image_is_warm(image))
 		made->fork_main = NULL; /* no interpreter of it can be a zygote */
 	memcpy(fs->of[language].preload, image->start.preload, sizeof(image->start.preload));
