@@ -61,7 +61,8 @@ int imager_hear(const struct imager *i, struct msg *ret, struct fault *f)
 	const char *rule = "";
 	int r = channel_recv(i->channel_fd, ROLE_IMAGER, ROLE_CLIENT, ret, &rule);
 
-	if (r == 0)
+	/* It says ECONNRESET where something that we had sent was not read. */
+	if (r == 0 || r == -ECONNRESET)
 		return fault_say(f, -ECONNRESET,
 			"the process that reads it has ended without an answer: it wanted more "
 			"memory or time than an image may need");
