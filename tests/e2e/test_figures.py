@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from harness.life import servers_by
 from harness.poll import wait_for
 
 ROOMY = {"timeout_seconds": 60, "memory_limit_mb": 512, "cpu_limit": 2}
@@ -16,17 +17,8 @@ PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\n"
 @pytest.fixture(scope="module", params=FLAGS_OF)
 def started(request):
     """A server of each way of starting interpreters."""
-    from harness.life import finish, need_program
-    from harness.server import Server
-    need_program()
-    s = Server(*FLAGS_OF[request.param])
-    s.start()
-    try:
-        wait_for("interpreters", lambda: s.health().json()["warm"] in ("on", "off"))
-        yield s
-        finish(s)
-    finally:
-        s.stop()
+    with servers_by(FLAGS_OF) as get:
+        yield get(request.param)
 
 
 def run(server, code, **fields):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import glovebox
+from harness.life import servers_by
 from harness.poll import wait_for
 
 FOLDER = Path(__file__).resolve().parents[1] / "warm"
@@ -25,26 +26,8 @@ FLAGS_OF = {
 
 @pytest.fixture(scope="module")
 def servers():
-    from harness.life import finish, need_program
-    from harness.server import Server
-    need_program()
-    made = {}
-
-    def get(way):
-        if way not in made:
-            made[way] = Server(*FLAGS_OF[way])
-            made[way].start()
-            if way != "cold":
-                wait_for("a zygote", lambda: made[way].health().json()["warm"] == "on")
-        return made[way]
-
-    yield get
-    try:
-        for s in made.values():
-            finish(s)
-    finally:
-        for s in made.values():
-            s.stop()
+    with servers_by(FLAGS_OF) as get:
+        yield get
 
 
 def post(server, **body):

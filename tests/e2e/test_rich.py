@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from harness.life import servers_by
+
 ROOMY = {"timeout_seconds": 30, "memory_limit_mb": 256, "cpu_limit": 1}
 FLAGS_OF = {"warm": ["--cold=false", "--pool-size", "2"], "cold": ["--cold"]}
 
@@ -11,18 +13,8 @@ FLAGS_OF = {"warm": ["--cold=false", "--pool-size", "2"], "cold": ["--cold"]}
 @pytest.fixture(scope="module", params=FLAGS_OF)
 def started(request):
     """A server of each way of starting interpreters."""
-    from harness.life import finish, need_program
-    from harness.poll import wait_for
-    from harness.server import Server
-    need_program()
-    s = Server(*FLAGS_OF[request.param])
-    s.start()
-    try:
-        wait_for("interpreters", lambda: s.health().json()["warm"] in ("on", "off"))
-        yield s
-        finish(s)
-    finally:
-        s.stop()
+    with servers_by(FLAGS_OF) as get:
+        yield get(request.param)
 
 
 def run(server, code, **fields):

@@ -1,4 +1,5 @@
 """The two ends of a test server's life."""
+import contextlib
 import os
 import signal
 
@@ -6,7 +7,8 @@ import pytest
 
 from harness import census
 from harness.openapi import Document
-from harness.server import PROGRAM
+from harness.poll import wait_for
+from harness.server import PROGRAM, Server
 
 
 def need_program():
@@ -25,3 +27,27 @@ def finish(server):
     server.must_leave_nothing()
     assert not census.populated(server.groups)
     assert not bad, "\n".join(sorted(set(bad))[:20])
+
+
+@contextlib.contextmanager
+def servers_by(flags_of):
+    """get(way, *flags): a server with flags_of[way] and those, whose warm interpreter is there unless it has none;
+    made when it is first asked for, and ended as every server is."""
+    need_program()
+    made = {}
+
+    def get(way, *flags):
+        key = (way, *flags)
+        if key not in made:
+            made[key] = Server(*flags_of[way], *flags)
+            made[key].start()
+            wait_for("interpreters", lambda: made[key].health().json()["warm"] in ("on", "off"))
+        return made[key]
+
+    try:
+        yield get
+        for s in made.values():
+            finish(s)
+    finally:
+        for s in made.values():
+            s.stop()
