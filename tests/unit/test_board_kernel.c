@@ -167,6 +167,70 @@ static void a_run_that_gets_no_cell_is_refused_in_time(void **state)
 	assert_int_equal(m.as.REFUSED.retry, 1);
 }
 
+static void fail_a_build(void)
+{
+	const struct msg_broken broken = { .fault = { .code = -EMFILE, .text = "a build" } };
+	struct no_process *p;
+
+	play_later(250 * NS_PER_MS);
+	p = play_process(true);
+	play_read(p);
+	assert_int_equal(channel_send(p->channel_fd, MSG_BROKEN, &broken, NULL), 0);
+	play_look();
+	no_process_die(p, 1 << 8);
+	play_look();
+	for (unsigned i = 0; i < 5; i++)
+		play_later(NS_PER_MS); /* the next one is begun after 200 ms */
+}
+
+static unsigned refused(void)
+{
+	static struct msg m;
+	unsigned n = 0;
+
+	for (enum msg_type t; (t = play_answered(&m)) != 0; n++) {
+		assert_int_equal(t, MSG_REFUSED);
+		assert_int_equal(m.as.REFUSED.fault.code, -EMFILE);
+	}
+	return n;
+}
+
+static void a_build_that_fails_refuses_one_run_at_most(void **state)
+{
+	const unsigned waiting = 10, each[] = { 0, 1, 1, 1, 1, 1, 1 };
+
+	(void)state;
+	play.board.slots = waiting;
+	for (unsigned i = 0; i < waiting; i++, play.next.run++)
+		play_submit();
+	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		fail_a_build();
+		assert_int_equal(refused(), each[i]);
+	}
+	/* So many are no bad luck. */
+	fail_a_build();
+	assert_int_equal(refused(), 4);
+	/* Who comes then has a try of its own, and learns its result. */
+	for (unsigned i = 0; i < 3; i++, play.next.run++)
+		play_submit();
+	assert_int_equal(refused(), 0);
+	fail_a_build();
+	assert_int_equal(refused(), 3);
+}
+
+static void builds_that_failed_for_nobody_are_not_told_to_who_comes_later(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		fail_a_build();
+	play.board.slots = 3;
+	for (unsigned i = 0; i < 3; i++, play.next.run++)
+		play_submit();
+	assert_int_equal(refused(), 0);
+	fail_a_build();
+	assert_int_equal(refused(), 1);
+}
+
 /* ---- What the supervisor itself watches ---- */
 
 static void cpu_time_that_is_used_up_ends_the_run(void **state)
@@ -467,6 +531,8 @@ int main(void)
 		CASE(an_exec_that_met_the_memory_limit_is_a_verdict),
 		CASE(mains_that_are_killed_one_after_the_other_end_the_run_at_last),
 		CASE(a_run_that_gets_no_cell_is_refused_in_time),
+		CASE(a_build_that_fails_refuses_one_run_at_most),
+		CASE(builds_that_failed_for_nobody_are_not_told_to_who_comes_later),
 		CASE(cpu_time_that_is_used_up_ends_the_run),
 		CASE(sockets_beyond_the_memory_limit_end_the_run),
 		CASE(records_that_cannot_be_had_any_more_are_done_without),

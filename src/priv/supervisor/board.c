@@ -24,7 +24,6 @@
 #include <sys/epoll.h>
 
 #define UNREAD_MAX         8 /* parked processes that die one after the other: somebody kills them */
-#define BUILD_FAILURES_MAX 2 /* one can be bad luck */
 #define CPU_SAMPLE_NS      (50 * NS_PER_MS)
 #define KILL_RETRY_NS      (200 * NS_PER_MS)
 #define KILL_WARN_NS       (10 * NS_PER_S)
@@ -431,7 +430,9 @@ static void refuse_waiting(struct board *b)
 {
 	struct job *j = longest_waiting(b);
 
-	if (!j || b->pool->failures < BUILD_FAILURES_MAX || j->submitted_ns > b->pool->failed_ns)
+	if (j && j->submitted_ns > b->pool->failed_ns)
+		j = NULL;
+	if (!pool_tell_failure(b->pool, j != NULL))
 		return;
 	j->fault = b->pool->fault;
 	step(b, j, EV_BROKEN);

@@ -57,6 +57,7 @@ struct pool {
 	uint64_t refill_ns; /* not before: builds failed, or runs have the CPU */
 	uint64_t failed_ns; /* when the last build failed */
 	unsigned failures;  /* builds that failed in a row */
+	unsigned untold;    /* of them, without the first: for which nobody has been refused */
 	unsigned vanished;  /* builds in a row that somebody's kill has ended */
 	struct fault fault; /* of the last failure */
 	struct builds builds;
@@ -84,6 +85,11 @@ struct pool_wish {
 void pool_order(struct pool *p, const struct pool_wish *w) __attribute__((nonnull));
 /* Its cell, taken, when it is ready; or NULL. */
 struct cell *pool_take_other(struct pool *p, uint64_t order) __attribute__((nonnull));
+
+/* Is a run to be refused because a cell could not be made? Once for each build that failed in a row
+ * after the first one; when so many did that none will do, always. `is_heard`: somebody waits who
+ * was there when the last one failed; otherwise the answer is no, now and later. */
+bool pool_tell_failure(struct pool *p, bool is_heard) __attribute__((nonnull));
 
 /* What a cell was made from. */
 const struct cell_factory *pool_factory(const struct pool *p, const struct cell *c)

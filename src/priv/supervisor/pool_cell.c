@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 
 #define FAILURE_WAIT_NS (200 * NS_PER_MS)
+#define BROKEN_FAILURES 8 /* in a row: no build will do, until one does */
 #define VANISHED_MAX    6 /* in a row; in half an hour of random kills two were */
 
 unsigned pool_slot(const struct pool *p, const struct cell *c)
@@ -133,10 +134,21 @@ static void count_failure(struct pool *p, const struct cell *c)
 		return;
 	/* Whatever is the matter with a zygote's children counts once: the next main is started cold. */
 	if (!c->warm || p->failures == 0)
-		p->failures++;
+		p->untold += p->failures++ > 0; /* one can be bad luck */
 	p->fault = c->fault;
 	p->failed_ns = clock_ns();
 	p->refill_ns = p->failed_ns + FAILURE_WAIT_NS;
+}
+
+bool pool_tell_failure(struct pool *p, bool is_heard)
+{
+	if (!is_heard)
+		p->untold = 0;
+	else if (p->untold > 0)
+		p->untold--;
+	else
+		return p->failures >= BROKEN_FAILURES;
+	return is_heard;
 }
 
 void pool_build_failed(struct pool *p, struct cell *c)
@@ -253,7 +265,7 @@ static void look_building(struct pool *p, struct cell *c)
 	if (c->state == CELL_ENTERING)
 		watch_refusals(p, c);
 	if (c->state == CELL_READY && !pool_is_other(p, c))
-		p->failures = p->vanished = 0;
+		p->failures = p->untold = p->vanished = 0;
 }
 
 void pool_look(struct pool *p, unsigned slot)
