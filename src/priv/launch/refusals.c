@@ -40,23 +40,25 @@ static void count(struct denied *told, uint32_t number)
 	told->other_calls++;
 }
 
-bool refusals_hear(struct refusals *r)
+int refusals_hear(struct refusals *r)
 {
-	for (unsigned i = 0; i < BURST && r->fd >= 0; i++) {
+	if (r->fd < 0)
+		return -EBADF;
+	for (unsigned i = 0; i < BURST; i++) {
 		uint32_t number;
 		int one = seccomp_answer(r->fd, &number);
 
 		if (one == 0)
-			return true;
+			return 1;
 		if (one < 0)
-			return false;
+			return one == -EPIPE ? 0 : one;
 		count(&r->told, number);
 		if (++r->answered >= DENIED_ANSWERS_MAX) {
 			r->told.clipped = 1;
-			return false;
+			return -EDQUOT;
 		}
 	}
-	return r->fd >= 0;
+	return 1;
 }
 
 void refusals_close(struct refusals *r)

@@ -15,7 +15,6 @@
 
 #include "wire/denied.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Some 10 us of CPU each, and a turn of the loop: fewer than urgency.c takes for spinning. More
@@ -36,9 +35,10 @@ void refusals_take(struct refusals *r, int fd) __attribute__((nonnull));
 /* The program begins: what was denied before is not its own. */
 void refusals_forget(struct refusals *r) __attribute__((nonnull));
 
-/* Answer and count what waits, at most some of it. False: no more will come, and the caller
- * stops watching it and closes it. */
-bool refusals_hear(struct refusals *r) __attribute__((nonnull));
+/* Answer and count what waits, at most some of it. 1: more may come. 0: nobody is left who could
+ * ask, and the caller stops watching it. A negative errno: the caller closes it at once, or who
+ * asks would wait: -EDQUOT when there were DENIED_ANSWERS_MAX, others when it is no listener. */
+int refusals_hear(struct refusals *r) __attribute__((nonnull));
 
 void refusals_close(struct refusals *r) __attribute__((nonnull));
 

@@ -72,19 +72,26 @@ static void watch_refusals(const struct pool *p, const struct cell *c)
 	watch_add(&p->watch, LEASE_CELLS + pool_slot(p, c), c->refusals.fd, EPOLLIN);
 }
 
-/* Once nobody asks for more: a listener also tells of the end of the last process. */
-static void leave_refusals(const struct pool *p, struct cell *c)
+/* Once nobody asks for more: a listener also tells of the end of the last process. It is closed when
+ * the cell is cleared: the kernel has a thread of its own free the filter then, and before that it
+ * would be in the way of the answer (docs/performance.md). */
+static void leave_refusals(const struct pool *p, const struct cell *c)
 {
 	pool_unwatch(p, c->refusals.fd);
-	refusals_close(&c->refusals);
 }
 
 void pool_answer(struct pool *p, unsigned slot)
 {
 	struct cell *c = &p->cells[slot];
+	int r;
 
-	if (slot < LEASE_CELLS && c->refusals.fd >= 0 && !refusals_hear(&c->refusals))
+	if (slot >= LEASE_CELLS || c->refusals.fd < 0)
+		return;
+	r = refusals_hear(&c->refusals);
+	if (r <= 0)
 		leave_refusals(p, c);
+	if (r < 0)
+		refusals_close(&c->refusals);
 }
 
 static void unwatch_all(const struct pool *p, const struct cell *c)
