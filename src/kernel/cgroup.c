@@ -188,12 +188,16 @@ void cgroup_refill_cpu(struct cgroup *cg)
 	cg->in_force[CGROUP_CPU] = 0;
 }
 
-/* v1's peak of tasks cannot begin anew, but its group costs little to make. */
+/* v1's peak of tasks cannot begin anew, so that its group is made anew; unless there was one task
+ * only, as there will be again. The kernel has much to do after a group has gone: some of that is
+ * done when the next run needs the processor. */
 static int renew_pids(const struct cgroup_tree *t, struct cgroup *cg, struct fault *f)
 {
 	int of = t->of[CGROUP_PIDS], r;
 
 	if (of < 0 || cg->file[CGROUP_FILE_PIDS_PEAK] < 0)
+		return 0;
+	if (cgroup_tasks_peak(cg) == 1)
 		return 0;
 	r = sys.unlinkat(t->h[of].dir_fd, cg->name, AT_REMOVEDIR);
 	if (r < 0)

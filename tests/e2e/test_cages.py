@@ -334,6 +334,36 @@ def test_the_limits_and_the_use_of_a_run_do_not_stay_in_its_cage(two_cages):
     assert max(again) < max(small) + 1, (small, again)
 
 
+TASKS = """
+import os, signal
+children = []
+while len(children) < {n} - 1:
+    try:
+        children.append(os.fork())
+    except BlockingIOError:
+        break
+    if children[-1] == 0:
+        signal.pause()
+for pid in children:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.parametrize("tasks, most, counted, refused", [(1, 32, 1, 0), (4, 32, 4, 0), (5, 3, 3, 1)])
+def test_tasks_of_one_program_do_not_count_for_the_next_in_its_cage(two_cages, tasks, most, counted, refused):
+    """Also where its group stays, as it does after a single task: v1's cannot forget a peak."""
+    init, r = run(two_cages, TASKS.format(n=tasks), pids_limit=most)
+    assert r.status == "success" and r.usage["pids_peak"] in (counted, None), r.usage
+    assert sum(d["count"] for d in r.denials if d["layer"] == "pids") == refused, r.denials
+    for _ in range(4):
+        again, r = run(two_cages, "")
+        assert r.usage["pids_peak"] in (1, None) and r.denials == []
+        if again == init:
+            return
+    raise AssertionError("no program came into that cage")
+
+
 # What a request that asks for nothing gets (docs/api.md).
 USUAL = {"memory_limit_mb": 64, "cpu_limit": 0.5, "pids_limit": 32}
 OTHERS = [{"memory_limit_mb": 100}, {"cpu_limit": 1}, {"pids_limit": 7},

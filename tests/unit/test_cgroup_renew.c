@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +156,35 @@ static void its_peaks_begin_anew(void **state)
 	}
 }
 
+/* No peak to begin anew: the group stays the one that it was, and so do its limits. */
+static void after_a_single_task_it_is_the_same(void **state)
+{
+	static const struct cgroup_limits two = {
+		.memory_bytes = 64 * MIB, .cpu_milli = 1000, .pids = 2
+	};
+	struct fault f = { 0 };
+	struct cgroup_usage u;
+	struct stat was, is;
+
+	(void)state;
+	if (!is_v1() || cg.file[CGROUP_FILE_PIDS_PEAK] < 0)
+		return (void)renewed(2 * MIB);
+	assert_int_equal(cgroup_set_limits(&tree, &cg, &two, &f), 0);
+	in_leaf(use_24_mib);
+	assert_int_equal(fstat(cg.fd[tree.of[CGROUP_PIDS]], &was), 0);
+	assert_true(renewed(2 * MIB));
+	assert_int_equal(fstat(cg.fd[tree.of[CGROUP_PIDS]], &is), 0);
+	assert_int_equal(is.st_ino, was.st_ino);
+	assert_int_equal(cgroup_set_limits(&tree, &cg, &two, &f), 0);
+	in_leaf(use_3_tasks);
+	cgroup_read_usage(&tree, &cg, &u);
+	assert_int_equal(u.pids_refused, 2);
+	assert_int_equal(u.pids_peak, 2);
+	assert_true(renewed(2 * MIB));
+	assert_int_equal(fstat(cg.fd[tree.of[CGROUP_PIDS]], &is), 0);
+	assert_int_not_equal(is.st_ino, was.st_ino);
+}
+
 static void its_limits_are_put_in_force_again(void **state)
 {
 	static const struct cgroup_limits one = {
@@ -165,6 +195,7 @@ static void its_limits_are_put_in_force_again(void **state)
 
 	(void)state;
 	/* The same before and after: what is in force already would not be written. */
+	in_leaf(use_3_tasks);
 	assert_int_equal(cgroup_set_limits(&tree, &cg, &one, &f), 0);
 	if (!renewed(2 * MIB)) {
 		assert_false(is_v1());
@@ -200,6 +231,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(its_peaks_begin_anew, new_leaf, drop_leaf),
+		cmocka_unit_test_setup_teardown(
+			after_a_single_task_it_is_the_same, new_leaf, drop_leaf),
 		cmocka_unit_test_setup_teardown(
 			its_limits_are_put_in_force_again, new_leaf, drop_leaf),
 		cmocka_unit_test_setup_teardown(
