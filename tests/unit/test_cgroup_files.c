@@ -589,6 +589,22 @@ static void a_record_leaves_out_what_is_no_line(void **state)
 
 #define files_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+static bool nobody_is_asked(unsigned number, void *ctx)
+{
+	(void)number;
+	(void)ctx;
+	fail();
+	return true;
+}
+
+static void a_hierarchy_that_cannot_be_opened_is_not_swept(void **state)
+{
+	const struct cgroup_tree t = { .count = 1, .h = { { .dir_fd = -1 } } };
+
+	(void)state;
+	assert_int_equal(cgroup_sweep(&t, nobody_is_asked, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -616,6 +632,7 @@ int main(void)
 		files_test(a_record_leads_to_nothing_but_groups_of_its_number),
 		files_test(a_base_that_cannot_be_opened_keeps_the_record),
 		files_test(a_record_leaves_out_what_is_no_line),
+		files_test(a_hierarchy_that_cannot_be_opened_is_not_swept),
 	};
 
 	return cmocka_run_group_tests_name("cgroup_files", tests, NULL, NULL);

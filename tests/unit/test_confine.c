@@ -463,6 +463,27 @@ static void whichever_call_fails_confine_fails(void **state)
 	assert_true(n > 30);
 }
 
+/* A Landlock that is there and refuses is no host without one. */
+static void without_its_readable_directory_it_does_not_begin(void **state)
+{
+	struct confine_plan plan = config;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	plan.readable_fd = 99; /* nothing is open there */
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct fault f = { 0 };
+		int r = close(99) < 0 ? confine(&plan, &f) : 0;
+
+		_exit(r < 0 && r != -EOPNOTSUPP && strstr(f.text, "landlock") ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +499,7 @@ int main(void)
 		cmocka_unit_test(not_even_its_own_kind_can_be_signalled),
 		cmocka_unit_test(abort_is_seen_as_such),
 		cmocka_unit_test(uid_0_is_refused_before_anything_happens),
+		cmocka_unit_test(without_its_readable_directory_it_does_not_begin),
 		cmocka_unit_test(it_still_dies_with_its_parent),
 		cmocka_unit_test(whichever_call_fails_confine_fails),
 	};
