@@ -155,6 +155,7 @@ static void a_collector_may_say_why_it_ends(void **state)
 {
 	struct msg_broken broken = { .fault = { .code = -EIO, .text = "getdents64" } };
 	const struct msg_built built = { 0 };
+	struct fault why;
 	int fd;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -171,6 +172,8 @@ static void a_collector_may_say_why_it_ends(void **state)
 		play_look(); /* it is alive, and kept */
 		assert_int_equal(play.board.collects.count, 1);
 		no_process_die(p, 1 << 8);
+		assert_true(collector_reap(&play.board.collects.slots[0].collector, &why));
+		assert_string_equal(why.text, i == 0 ? "getdents64" : "it ended with 1");
 		play_look();
 		assert_int_equal(play.board.collects.count, 0);
 		expect_end_of_files(fd);
@@ -267,8 +270,16 @@ static void what_cannot_be_written_to_is_no_pipe(void **state)
 	assert_int_equal(play.board.collects.count, 1); /* nothing has become of it */
 }
 
+static bool claims(const void *ctx, pid_t pid)
+{
+	(void)ctx;
+	return collects_know(&play.board.collects, pid);
+}
+
 static void a_collector_is_no_stranger(void **state)
 {
+	const struct lineage_owner *o = &play.pool.lineage.owner;
+	struct process child;
 	struct no_process *p;
 	pid_t pid;
 	int fd;
@@ -280,6 +291,11 @@ static void a_collector_is_no_stranger(void **state)
 	pid = p->pid;
 	assert_true(collects_know(&play.board.collects, pid));
 	assert_false(collects_know(&play.board.collects, pid + 1));
+	/* Nor can a zygote give it out as the main of a cell. */
+	play.pool.claims = claims;
+	child = (struct process){ .pid = pid, .pidfd = dup(fd), .release_fd = -1 };
+	assert_false(o->forked(o->ctx, 1, 1, &child));
+	assert_false(reaper_knows(&play.pool.reaper, pid));
 	no_process_die(p, 0);
 	play_look();
 	assert_int_equal(play.board.collects.count, 0);

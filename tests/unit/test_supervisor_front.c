@@ -40,6 +40,19 @@ int __real_socket(int domain, int type, int protocol);
 int __wrap_channel_pair(int ret_fds[2], int both_nonblocking);
 int __real_channel_pair(int ret_fds[2], int both_nonblocking);
 
+int __wrap_mkostemp64(char *template, int flags);
+int __real_mkostemp64(char *template, int flags);
+
+static unsigned stores; /* that have been made with a name */
+
+int __wrap_mkostemp64(char *template, int flags)
+{
+	int fd = __real_mkostemp64(template, flags);
+
+	stores += fd >= 0;
+	return fd;
+}
+
 static const char *fails = ""; /* the name of the call that does, after so many that do not */
 static unsigned good;
 static char dir[64], path[100];
@@ -323,6 +336,7 @@ static void a_store_needs_no_file_system_with_files_without_a_name(void **state)
 		assert_int_equal(front_start(&front, image, &settings, &f), 0);
 		sys = real;
 		front_end(&front);
+		assert_int_equal(stores, i < 2 ? i + 1 : 2);
 		assert_int_equal(count_fds(), before);
 	}
 }
