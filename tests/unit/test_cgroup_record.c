@@ -1,5 +1,5 @@
 /* What a dead instance has left: the groups that its record names, and those of its number. On
- * folders of the same names; real groups are in test_cgroup.c. */
+ * folders of the same names; real groups are in test_cgroup_tree.c. */
 #include "unit.h"
 
 #include "base/own.h"
