@@ -60,3 +60,10 @@ def test_the_end_comes_later_too(busy):
     assert busy.process.wait(20) == 0, busy.log()
     assert time.monotonic() - began < 10  # and not when the grace of 30 s is over
     busy.must_leave_nothing()
+
+
+def test_one_that_dies_with_news_unread_is_replaced_by_one_that_knows_them(busy):
+    os.kill(busy.front, signal.SIGKILL)
+    wait_for("the next one", lambda: "ev=front_restarted" in busy.log() and busy.is_ready())
+    assert 'ev=front_lost why="Connection reset by peer"' in busy.log()
+    assert busy.health().json()["selftest"]["probes"] == NEWS

@@ -222,6 +222,16 @@ static int bind_there(void)
 	return fd;
 }
 
+static void a_folder_that_is_not_there_is_said_with_the_address(void **state)
+{
+	struct fault f = { 0 };
+
+	(void)state;
+	(void)snprintf(settings.listen.path, sizeof(settings.listen.path), "%s/none/s", dir);
+	assert_int_equal(front_listen(&front, &settings, &f), -ENOENT);
+	assert_non_null(strstr(f.text, "/none/s: No such file"));
+}
+
 static void a_file_that_a_dead_server_left_is_replaced(void **state)
 {
 	struct fault f = { 0 };
@@ -389,6 +399,7 @@ int main(void)
 		CASE(ipv6_is_listened_to_and_written_in_brackets),
 		CASE(a_socket_file_is_roots_and_its_groups_and_goes_with_the_server),
 		CASE(where_listening_fails_no_socket_file_is_left),
+		CASE(a_folder_that_is_not_there_is_said_with_the_address),
 		CASE(a_file_that_a_dead_server_left_is_replaced),
 		CASE(what_somebody_else_has_there_is_left),
 		CASE(whichever_call_of_its_start_fails_no_front_is_left),
