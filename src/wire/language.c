@@ -64,6 +64,8 @@ static const char *lists_fault(const struct offer *o)
 			!is_printable(o->suffixes[i]))
 			return "language: a suffix is no text";
 	}
+	if (o->aliases[LANGUAGE_ALIASES_MAX - 1][0] || o->suffixes[LANGUAGE_SUFFIXES_MAX - 1][0])
+		return "language: a list has no end";
 	return NULL;
 }
 

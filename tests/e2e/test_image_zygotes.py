@@ -301,6 +301,25 @@ def test_a_servers_own_image_tells_as_much_as_its_interpreter_can(store, serve):
     assert refused.status == 422 and "tells no last value" in refused.json()["detail"][0]["msg"]
 
 
+def test_a_servers_own_image_preloads_what_it_names(store, serve):
+    server = serve(*FLAGS, "--image-dir", store, "--image", "eager")
+    wait_for("its zygote", lambda: server.health().json()["warm"] == "on")
+    server.rest()
+    reply = server.run("import sys; print('wave' in sys.modules, 'xml.dom.minidom' in sys.modules)")
+    assert reply.stdout == "True True\n" and not is_cold(reply), reply
+
+
+def test_a_servers_own_image_that_cannot_be_mounted_is_named(store):
+    root = store / "two/root.squashfs"
+    whole = root.read_bytes()
+    root.write_bytes(bytes(4096) + whole[4096:])
+    try:
+        done = glovebox("run", "--image-dir", store, "--image", "two", "-", input="print('hi')")
+    finally:
+        root.write_bytes(whole)
+    assert done.returncode == 125 and b"image two: " in done.stderr, done
+
+
 def test_a_worn_zygote_of_an_image_is_replaced_without_being_missed(images):
     server = images("--zygote-max-forks", "5")
     warm_up(server, "one")

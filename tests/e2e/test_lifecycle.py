@@ -85,6 +85,24 @@ def test_sigint_ends_it_like_sigterm(serve):
     s.must_leave_nothing()
 
 
+def test_the_end_of_the_terminal_that_started_it_is_not_the_servers(serve):
+    s = serve()
+    os.kill(s.pid, signal.SIGHUP)
+    assert s.run("print('hi')").stdout == "hi\n"
+    assert "ev=drain" not in s.log() and s.process.poll() is None
+
+
+def test_sigterm_while_there_is_no_front_ends_it_at_once(serve):
+    s = serve()
+    nofile = resource.prlimit(s.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(s.pid, resource.RLIMIT_NOFILE, (3, nofile[1]))
+    os.kill(s.front, signal.SIGKILL)
+    wait_for("the failed try", lambda: "ev=front_restart " in s.log())
+    resource.prlimit(s.pid, resource.RLIMIT_NOFILE, nofile)
+    assert s.stop(signal.SIGTERM) == 0, s.log()
+    assert "ev=front_restarted" not in s.log()
+
+
 def test_sigkill_of_the_supervisor_leaves_nothing_running_and_the_next_start_sweeps(serve):
     s = serve()
     jobs = running(s, 2)

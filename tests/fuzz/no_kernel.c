@@ -433,7 +433,7 @@ bool cgroup_holds_more(const struct cgroup *cg, uint64_t bytes)
 int cgroup_tasks(const struct cgroup *cg, uint64_t *ret)
 {
 	*ret = tasks_of(cg, false);
-	return 0;
+	return no.tasks_fail;
 }
 
 uint32_t cgroup_tasks_peak(const struct cgroup *cg)
@@ -503,9 +503,8 @@ int view_open_other(
 	struct view *ret, const struct runtime *rt, unsigned number, bool builds, struct fault *f)
 {
 	(void)rt;
-	(void)f;
 	*ret = (struct view){ .number = number, .builds = builds };
-	return 0;
+	return no.views_fail < 0 ? fault_set(f, no.views_fail, "a view") : 0;
 }
 
 /* No store: an image is there if views can be made. */
@@ -528,15 +527,17 @@ int view_open_image(struct view *ret, int file_fd, unsigned number, struct fault
 
 int build_make(unsigned number, const struct view_scratch *how, struct fault *f)
 {
-	(void)number;
-	CHECK(how->bytes > 0);
-	return fails(f) ? f->code : 0;
+	CHECK(how->bytes > 0 && number < NO_BUILDS && !no.builds[number]);
+	if (fails(f))
+		return f->code;
+	no.builds[number] = true;
+	return 0;
 }
 
 int build_mount(unsigned number, bool compiler, int *ret_fd, struct fault *f)
 {
-	(void)number;
 	(void)compiler;
+	CHECK(number < NO_BUILDS && no.builds[number]);
 	if (fails(f))
 		return f->code;
 	*ret_fd = null_fd();
@@ -545,7 +546,8 @@ int build_mount(unsigned number, bool compiler, int *ret_fd, struct fault *f)
 
 void build_drop(unsigned number)
 {
-	(void)number;
+	CHECK(number < NO_BUILDS && no.builds[number]);
+	no.builds[number] = false;
 }
 
 int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,

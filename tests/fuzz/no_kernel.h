@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #define NO_PROCESSES 96
+#define NO_BUILDS    512
 
 /* One process that the board has started, or a zygote in its place. */
 struct no_process {
@@ -35,8 +36,9 @@ struct no_kernel {
 	uint64_t now_ns;
 	struct no_process processes[NO_PROCESSES];
 	pid_t last_pid;
-	unsigned groups;  /* that exist */
-	unsigned fail_in; /* the call with this number fails; 0: none */
+	unsigned groups;        /* that exist */
+	bool builds[NO_BUILDS]; /* places for builds: those that exist */
+	unsigned fail_in;       /* the call with this number fails; 0: none */
 	int fail_code;
 	bool stubborn;     /* who is killed goes on living */
 	bool leaf_renews;  /* an emptied leaf can begin anew */
@@ -45,10 +47,12 @@ struct no_kernel {
 	bool leaf_is_full; /* what a leaf holds is more than may stay */
 	int leaf_stays;    /* a negative errno: no leaf can be removed; 0: they can */
 	bool no_last_pid;  /* a kernel without checkpoints */
+	int views_fail;    /* a negative errno: no view of a language can be made; 0: they can */
+	int tasks_fail;    /* a negative errno: nobody can tell who is in a leaf; 0: they can */
 	unsigned denied;   /* calls that wait for an answer */
 	int records_fail;  /* a negative errno: no exit records can be had; 0: they can */
 	unsigned records_count;
-	struct taskstats_exit records[8];
+	struct taskstats_exit records[80];
 };
 
 extern struct no_kernel no;

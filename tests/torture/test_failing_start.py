@@ -81,3 +81,33 @@ def walks():
 def test_whichever_call_of_the_start_fails_it_says_why_or_starts(walks, first):
     refused, names = walks[first].result()
     assert refused > 20 and {"openat", "mkdirat", "symlinkat"} <= names, names
+
+
+def ends(kernel, call, nth):
+    """What a start says whose call of that name, of that number, fails; "" if it starts."""
+    kernel.spare(call, only=True)
+    kernel.fail_nth("supervisor", nth, "EIO")
+    s = kernel.server(*FLAGS)
+    s.launch()
+    try:
+        if comes_up(s):
+            return ""
+        assert kernel.hits() == [("supervisor", call)] and s.process.returncode == 1, s.log()
+        s.must_leave_nothing()
+        return s.log()
+    finally:
+        kernel.heal()
+        s.stop()
+
+
+@pytest.mark.parametrize("call, most, said", [
+    ("setgroups", 1, "drop supplementary groups"), ("prlimit", 1, "open files limit"),
+    ("memfd_create", 1, "memfd_create"), ("unshare", 1, "unshare the mount namespace"), ("openat", 40, "control groups")])
+def test_a_start_names_what_it_could_not_do(call, most, said):
+    """The walks above take every seventh call; these are the steps of engine.c before there is a view."""
+    kernel = Kernel()
+    words = re.compile(f"^glovebox: .*{said}.*: Input/output error", re.M)
+    try:
+        assert any(words.search(ends(kernel, call, nth)) for nth in range(most))
+    finally:
+        kernel.folder.cleanup()

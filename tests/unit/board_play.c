@@ -38,7 +38,7 @@ static void open_languages(void)
 	memcpy(l[2].compile_argv[0], "/dev/none", sizeof("/dev/none"));
 	factories_open(&play.factories, &play.factory, &play.languages, &play.settings);
 	for (unsigned i = 1; i < 3; i++) {
-		play.factories.of[i].factory = play.factory;
+		play.factories.of[i].factory = play.factories.of[i].compiler_factory = play.factory;
 		play.factories.of[i].made = true;
 	}
 }

@@ -277,6 +277,35 @@ static void records_that_cannot_be_had_any_more_are_done_without(void **state)
 	assert_int_equal(play_cause(&m), CAUSE_EXIT);
 }
 
+static void records_of_others_do_not_keep_slots_waiting(void **state)
+{
+	(void)state;
+	for (no.records_count = 0; no.records_count < 70; no.records_count++)
+		no.records[no.records_count] = (struct taskstats_exit){ .pid = 1, .told = true };
+	board_hear_records(&play.board);
+	assert_int_equal(no.records_count, 6);
+	board_hear_records(&play.board);
+	assert_int_equal(no.records_count, 0);
+}
+
+static void an_end_is_not_believed_when_it_is_not_known_who_else_is_there(void **state)
+{
+	static struct msg m;
+	struct no_process *p = play_release();
+
+	(void)state;
+	play_read(p);
+	no.tasks_fail = -EIO;
+	no.records[no.records_count++] = (struct taskstats_exit){ .pid = p->pid, .told = true };
+	drop_fd(&p->channel_fd); /* its exec */
+	board_hear_records(&play.board);
+	assert_int_equal(the_job()->state, JOB_RUNNING);
+	no.tasks_fail = 0;
+	no_process_die(p, 0);
+	play_look();
+	assert_int_equal(play_cause(&m), CAUSE_EXIT);
+}
+
 /* It has been answered by then: an error in the log, and the cage goes. */
 static void a_record_that_the_end_itself_contradicts_is_not_taken_back(void **state)
 {
@@ -395,132 +424,6 @@ static void a_leaf_that_cannot_be_removed_is_left_after_2_s(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
-/* ---- Cells of other languages ---- */
-
-static void submit_other(uint64_t run)
-{
-	play.next = (struct msg_submit){ .run = run, .language = 1 };
-	play_submit();
-}
-
-/* A place that is free again lies before those that wait: whoever gets it does not. */
-static void a_cell_of_another_language_is_made_for_whoever_waits_longest(void **state)
-{
-	static struct msg m;
-
-	(void)state;
-	play.board.slots = 3;
-	play.settings.max_builds = 0; /* not yet */
-	for (uint64_t run = 20; run < 23; run++)
-		submit_other(run);
-	board_cancel(&play.board, 20);
-	assert_int_equal(play_cause(&m), CAUSE_CANCELLED);
-	board_cancel(&play.board, 21);
-	assert_int_equal(play_cause(&m), CAUSE_CANCELLED);
-	submit_other(23);
-	submit_other(24);
-	assert_int_equal(the_job()->submit.run, 23);
-	play.settings.max_builds = 1;
-	(void)board_tick(&play.board);
-	assert_int_equal(play.pool.orders[0].number, play.board.jobs[2].order);
-	assert_true(play.pool.orders[0].factory == &play.factories.of[1].factory);
-}
-
-/* ---- What a compiler has made ---- */
-
-/* The run in the only place is one of a compiler. */
-static struct build *compile(void)
-{
-	struct build *build = builds_reserve(&play.pool.builds, PLAY_RUN, 2);
-
-	assert_non_null(build);
-	the_job()->submit.part = RUN_COMPILER;
-	the_job()->build = build;
-	return build;
-}
-
-static void what_a_compiler_has_made_stays_for_its_program(void **state)
-{
-	struct no_process *p = play_release();
-	const struct build *build = compile();
-	static struct msg m;
-
-	(void)state;
-	play_read(p);
-	no_process_die(p, 0);
-	play_look();
-	assert_int_equal(play_cause(&m), CAUSE_EXIT);
-	assert_true(build->ready);
-	board_cancel(&play.board, PLAY_RUN);
-	assert_int_equal(build->run, 0);
-}
-
-/* Its main process is over, with success, and others of its cell are not yet. */
-static void a_client_that_leaves_while_a_compiler_is_killed_leaves_no_build(void **state)
-{
-	struct no_process *p = play_release();
-	const struct build *build = compile();
-	cleanup_fd int child = -1;
-	static struct msg m;
-
-	(void)state;
-	play_read(p);
-	assert_non_null(no_process_make(the_cell()->leaf.fd[0], -1, &child));
-	no.stubborn = true;
-	no_process_die(p, 0);
-	play_look();
-	assert_int_equal(the_job()->state, JOB_KILLING);
-	board_cancel(&play.board, PLAY_RUN);
-	no.stubborn = false;
-	play_later(NS_PER_S);
-	assert_int_equal(play_cause(&m), CAUSE_EXIT);
-	assert_int_equal(build->run, 0);
-}
-
-static void a_client_that_leaves_before_a_compilers_answer_is_sent_leaves_no_build(void **state)
-{
-	struct no_process *p = play_release();
-	const struct build *build = compile();
-	static struct msg m;
-
-	(void)state;
-	play_read(p);
-	unsendable = MSG_RESULT;
-	send_code = -EAGAIN;
-	no_process_die(p, 0);
-	play_look();
-	assert_int_equal(the_job()->state, JOB_DONE);
-	assert_true(build->ready);
-	board_cancel(&play.board, PLAY_RUN);
-	unsendable = (enum msg_type)0;
-	assert_int_equal(play_cause(&m), CAUSE_EXIT);
-	assert_int_equal(build->run, 0);
-}
-
-/* For want of a place, of its interpreter, or by its limits. */
-static void a_program_that_is_refused_leaves_no_build(void **state)
-{
-	static struct msg m;
-
-	(void)state;
-	for (unsigned i = 0; i < 3; i++) {
-		struct build *build = builds_reserve(&play.pool.builds, 90, 2);
-
-		assert_non_null(build);
-		build->ready = true;
-		play.board.slots = i != 0;
-		play.asked.pids = i == 1 ? 0 : play.settings.def.pids;
-		play.next = (struct msg_submit){
-			.run = 91 + i, .language = 2, .part = RUN_BUILT, .build = 90
-		};
-		play_submit();
-		assert_int_equal(play_answered(&m), MSG_REFUSED);
-		assert_int_equal(m.as.REFUSED.missing, i == 2);
-		assert_int_equal(build->run, 0);
-	}
-	play.board.slots = 1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -536,6 +439,8 @@ int main(void)
 		CASE(cpu_time_that_is_used_up_ends_the_run),
 		CASE(sockets_beyond_the_memory_limit_end_the_run),
 		CASE(records_that_cannot_be_had_any_more_are_done_without),
+		CASE(records_of_others_do_not_keep_slots_waiting),
+		CASE(an_end_is_not_believed_when_it_is_not_known_who_else_is_there),
 		CASE(a_record_that_the_end_itself_contradicts_is_not_taken_back),
 		CASE(a_client_that_is_full_is_waited_for_without_end),
 		CASE(a_client_that_cannot_be_told_is_given_up_after_10_s),
@@ -543,11 +448,6 @@ int main(void)
 		CASE(who_does_not_die_is_killed_again_until_it_does),
 		CASE(a_run_that_is_cancelled_while_it_waits_has_nothing_to_kill),
 		CASE(a_leaf_that_cannot_be_removed_is_left_after_2_s),
-		CASE(a_cell_of_another_language_is_made_for_whoever_waits_longest),
-		CASE(what_a_compiler_has_made_stays_for_its_program),
-		CASE(a_client_that_leaves_while_a_compiler_is_killed_leaves_no_build),
-		CASE(a_client_that_leaves_before_a_compilers_answer_is_sent_leaves_no_build),
-		CASE(a_program_that_is_refused_leaves_no_build),
 	};
 
 	return cmocka_run_group_tests_name("board_kernel", tests, NULL, NULL);

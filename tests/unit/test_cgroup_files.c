@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #define MIB (UINT64_C(1) << 20)
@@ -521,72 +520,6 @@ static void a_list_of_processes_tells_us_from_others(void **state)
 	assert_int_equal(cgroup_read_procs(dir, &us, &others), -ENOENT);
 }
 
-/* ---- the record of a dead instance ---- */
-
-static int no_fstatfs(int fd, struct statfs *ret)
-{
-	(void)fd;
-	(void)ret;
-	return -EIO;
-}
-
-static void a_record_leads_to_nothing_but_groups_of_its_number(void **state)
-{
-	/* What stands before the folder, and behind it. */
-	static const char *const wrong[][2] = {
-		{ "", "/glovebox.7\n" },      /* no number */
-		{ "0", "/glovebox.7\n" },     /* no blank */
-		{ "0 .", "/glovebox.7\n" },   /* relative */
-		{ "0 ", "/glovebox.7" },      /* not written to its end */
-		{ "0 ", "/glovebox.8\n" },    /* another instance's */
-		{ "0 ", "/glovebox.7/c1\n" }, /* below it */
-		{ "0 ", "/none/glovebox.7\n" },
-		{ "9 ", "/glovebox.7\n" }, /* no control group: nothing above it goes either */
-	};
-	char text[1024], longer[900];
-
-	(void)state;
-	assert_int_equal(mkdirat(dir, "glovebox.7", 0700), 0);
-	assert_int_equal(mkdirat(dir, "glovebox.7/c1", 0700), 0);
-	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		(void)snprintf(text, sizeof(text), "%s%s%s", wrong[i][0], folder, wrong[i][1]);
-		assert_int_equal(cgroup_sweep_record(text, 7), 0);
-		assert_int_equal(faccessat(dir, "glovebox.7/c1", F_OK, 0), 0);
-	}
-	assert_int_equal(cgroup_sweep_record("0 /glovebox.7\n0 /\n\n", 7), 0);
-	(void)memset(longer, '/', sizeof(longer) - 1);
-	longer[sizeof(longer) - 1] = '\0';
-	(void)snprintf(text, sizeof(text), "0 %s%s/glovebox.7\n", longer, folder);
-	assert_int_equal(cgroup_sweep_record(text, 7), 0);
-	sys.fstatfs = no_fstatfs;
-	(void)snprintf(text, sizeof(text), "1 %s/glovebox.7\n", folder);
-	assert_int_equal(cgroup_sweep_record(text, 7), 0);
-	assert_int_equal(faccessat(dir, "glovebox.7/c1", F_OK, 0), 0);
-}
-
-static void a_base_that_cannot_be_opened_keeps_the_record(void **state)
-{
-	char text[128];
-
-	(void)state;
-	put("file", "");
-	(void)snprintf(text, sizeof(text), "0 %s/file/glovebox.7\n", folder);
-	assert_int_equal(cgroup_sweep_record(text, 7), -ENOTDIR);
-}
-
-static void a_record_leaves_out_what_is_no_line(void **state)
-{
-	struct cgroup_tree t = { .count = 4,
-		.h = { { .mount = "/m", .base = "/", .made = 2 }, { .mount = "anonymous" },
-			{ .mount = "/a\nb", .base = "/" }, { .mount = "/m", .base = "/a\nb" } },
-		.name = "glovebox.7" };
-	char text[CGROUP_RECORD_MAX];
-
-	(void)state;
-	cgroup_record(&t, text);
-	assert_string_equal(text, "2 /m/glovebox.7\n");
-}
-
 #define files_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -613,9 +546,6 @@ int main(void)
 		files_test(a_text_that_does_not_fit_is_not_cut),
 		files_test(a_file_of_any_length_is_slurped_up_to_a_bound),
 		files_test(a_list_of_processes_tells_us_from_others),
-		files_test(a_record_leads_to_nothing_but_groups_of_its_number),
-		files_test(a_base_that_cannot_be_opened_keeps_the_record),
-		files_test(a_record_leaves_out_what_is_no_line),
 	};
 
 	return cmocka_run_group_tests_name("cgroup_files", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "kernel/confine.h"
 #include "kernel/landlock.h"
 #include "tests/lib/flaky.h"
+#include "tests/lib/other_kernel.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -463,6 +464,52 @@ static void whichever_call_fails_confine_fails(void **state)
 	assert_true(n > 30);
 }
 
+static bool without_landlock(long number, const long args[6], long *ret)
+{
+	(void)args;
+	*ret = -EOPNOTSUPP;
+	return number == SYS_landlock_create_ruleset;
+}
+
+static void on_a_host_without_landlock_the_rest_is_enough(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct fault f = { 0 };
+
+		other_kernel(without_landlock);
+		_exit(confine(&front, &f) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* A Landlock that is there and refuses is no host without one. */
+static void without_its_readable_directory_it_does_not_begin(void **state)
+{
+	struct confine_plan plan = config;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	plan.readable_fd = 99; /* nothing is open there */
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct fault f = { 0 };
+		int r = close(99) < 0 ? confine(&plan, &f) : 0;
+
+		_exit(r < 0 && r != -EOPNOTSUPP && strstr(f.text, "landlock") ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +525,8 @@ int main(void)
 		cmocka_unit_test(not_even_its_own_kind_can_be_signalled),
 		cmocka_unit_test(abort_is_seen_as_such),
 		cmocka_unit_test(uid_0_is_refused_before_anything_happens),
+		cmocka_unit_test(on_a_host_without_landlock_the_rest_is_enough),
+		cmocka_unit_test(without_its_readable_directory_it_does_not_begin),
 		cmocka_unit_test(it_still_dies_with_its_parent),
 		cmocka_unit_test(whichever_call_fails_confine_fails),
 	};

@@ -185,6 +185,7 @@ static void a_path_leads_nowhere_but_below_the_workspace(void **state)
 	assert_null(files_path_fault(path, FILES_PATH_MAX));
 	assert_non_null(files_path_fault(path, FILES_PATH_MAX + 1));
 	assert_null(files_path_fault("...", 3));
+	assert_null(files_path_fault(".a/.b", 5));
 	assert_null(files_path_fault("a/..b/\n\x1b\xff", 9));
 	put_skip("a/../b", FILES_FIFO);
 	refused("a path with a component \".\" or \"..\"");

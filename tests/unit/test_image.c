@@ -41,6 +41,9 @@ static void a_record_is_believed_only_when_every_field_can_be_used(void **state)
 	assert_null(image_record_fault(&as_made));
 	memcpy(words.start.argv[1], "\xc3\xa4\xe2\x82\xac", 6); /* text beyond ASCII is none */
 	assert_null(image_record_fault(&words));
+	/* U+00A0 is the first behind the controls; half a character is none of them. */
+	memcpy(words.start.argv[1], "\xc2\xa0 \xc2-\xc2", 7);
+	assert_null(image_record_fault(&words));
 	REFUSE("another version", r.magic++);
 	REFUSE("flag", r.trusted = 2);
 	REFUSE("name", memset(r.name, 'x', sizeof(r.name)));
@@ -83,7 +86,7 @@ static void names_have_nothing_that_a_path_could_use(void **state)
 {
 	static const char *const right[] = { "a", "python-data", "A_1.2", "0" };
 	static const char *const wrong[] = { "", ".", "..", ".new-1", "-x", "a/b", "a b", "a\n",
-		"\xc3\xa4", "a:b" };
+		"\xc3\xa4", "a:b", "a{", "a@", "a[" };
 	char longest[IMAGE_NAME_MAX + 1];
 
 	(void)state;
@@ -98,12 +101,91 @@ static void names_have_nothing_that_a_path_could_use(void **state)
 	assert_true(image_name_is_valid(longest));
 }
 
+/* ---- What an image is built of ---- */
+
+static struct msg_plan plan(void)
+{
+	struct msg_plan p = { .name = "test",
+		.suite = "bookworm",
+		.variant = "apt",
+		.packages = { "gcc-12", "libstdc++6" },
+		.start = good().start };
+
+	return p;
+}
+
+static void refuse_plan(const struct msg_plan *p, const char *part)
+{
+	const char *why = plan_fault(p);
+
+	assert_non_null(why);
+	if (!strstr(why, part))
+		fail_msg("\"%s\" is not about \"%s\"", why, part);
+}
+
+#define REFUSE_PLAN(part, change)           \
+	do {                                \
+		struct msg_plan p = plan(); \
+		change;                     \
+		refuse_plan(&p, part);      \
+	} while (0)
+
+static void fill_packages(struct msg_plan *p)
+{
+	for (unsigned i = 0; i < PLAN_PACKAGES_MAX; i++)
+		memcpy(p->packages[i], "gcc", 4);
+}
+
+/* Its words become the arguments of a program that root starts. */
+static void a_plan_is_followed_only_when_every_word_can_be_used(void **state)
+{
+	struct msg_plan read = plan();
+
+	(void)state;
+	assert_null(plan_fault(&read));
+	read.suite[0] = '\0'; /* the host's own */
+	assert_null(plan_fault(&read));
+	fill_packages(&read);
+	read.packages[PLAN_PACKAGES_MAX - 1][0] = '\0';
+	assert_null(plan_fault(&read));
+	REFUSE_PLAN("name", memset(p.name, 'x', sizeof(p.name)));
+	REFUSE_PLAN("name", memcpy(p.name, "-x", 3));
+	REFUSE_PLAN("release", memset(p.suite, 'x', sizeof(p.suite)));
+	REFUSE_PLAN("release", memcpy(p.suite, "--x", 4));
+	REFUSE_PLAN("variant", memset(p.variant, 'x', sizeof(p.variant)));
+	REFUSE_PLAN("variant", p.variant[0] = '\0');
+	REFUSE_PLAN("package", memset(p.packages[1], 'x', PLAN_PACKAGE_MAX));
+	REFUSE_PLAN("package", memcpy(p.packages[1], "--hook", 7));
+	REFUSE_PLAN("no packages", p.packages[0][0] = '\0');
+	REFUSE_PLAN("no end", fill_packages(&p));
+	REFUSE_PLAN("absolute", memcpy(p.start.argv[0], "bin", 4));
+}
+
+static void a_package_is_named_as_debian_has_it(void **state)
+{
+	static const char *const right[] = { "gcc", "g++", "0ad", "libc6.1-dev", "zz", "99" };
+	static const char *const wrong[] = { "", "a", "-a", "+a", ".a", "A1", "a/b", "a b", "a_b",
+		"a=1", "a\n", "a{", "a:b", "\xc3\xa4" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(right); i++)
+		assert_true(plan_package_is_valid(right[i]));
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		if (plan_package_is_valid(wrong[i]))
+			fail_msg("%s", wrong[i]);
+	}
+	assert_true(plan_word_is_valid("a"));
+	assert_false(plan_word_is_valid("a+b"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_record_is_believed_only_when_every_field_can_be_used),
 		cmocka_unit_test(an_interpreter_is_warm_only_when_it_fits_and_is_trusted),
 		cmocka_unit_test(names_have_nothing_that_a_path_could_use),
+		cmocka_unit_test(a_plan_is_followed_only_when_every_word_can_be_used),
+		cmocka_unit_test(a_package_is_named_as_debian_has_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,27 @@ static void without_inputs_there_is_no_blob(void **state)
 }
 
 /* Cut anywhere, or with anything behind it. */
+static void only_a_blob_that_says_so_has_files(void **state)
+{
+	struct inputs_plan_file file = file_of("a", "text", false);
+	struct inputs_plan p = {
+		.files = &file, .file_count = 1, .args = { "one" }, .arg_count = 1
+	};
+	char *blob;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(inputs_plan_build(&p, &blob, &len), 0);
+	assert_true(inputs_have_files(blob, len));
+	assert_false(inputs_have_files(blob, sizeof(struct inputs_head) - 1));
+	free(blob);
+	p.file_count = 0;
+	assert_int_equal(inputs_plan_build(&p, &blob, &len), 0);
+	assert_false(inputs_have_files(blob, len));
+	free(blob);
+	assert_false(inputs_have_files(NULL, 0));
+}
+
 static void a_blob_of_another_length_is_refused(void **state)
 {
 	struct inputs_plan_file files[] = { file_of("a/b", "text", false) };
@@ -250,6 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_built_is_read_back),
 		cmocka_unit_test(without_inputs_there_is_no_blob),
+		cmocka_unit_test(only_a_blob_that_says_so_has_files),
 		cmocka_unit_test(a_blob_of_another_length_is_refused),
 		cmocka_unit_test(numbers_that_cannot_be_are_refused),
 		cmocka_unit_test(a_path_leads_nowhere_but_below_the_workspace),

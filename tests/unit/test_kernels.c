@@ -85,6 +85,26 @@ static int deny_all(void)
 	return open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES ? 0 : 2;
 }
 
+static int read_below_etc(void)
+{
+	int etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct fault f = { 0 };
+
+	if (etc < 0 || landlock_deny_all(etc, &f) < 0)
+		return 1;
+	if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 || openat(etc, ".", O_RDONLY) < 0)
+		return 2;
+	if (open("/usr", O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+		return 3;
+	return landlock_deny_all(99, &f) < 0 && strstr(f.text, "readable directory") ? 0 : 4;
+}
+
+static void only_below_the_readable_directory_files_can_be_read(void **state)
+{
+	(void)state;
+	in_child(read_below_etc);
+}
+
 static void every_version_of_landlock_denies_files(void **state)
 {
 	(void)state;
@@ -322,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(every_version_of_landlock_denies_files),
+		CASE(only_below_the_readable_directory_files_can_be_read),
 		CASE(without_landlock_nothing_is_restricted_and_it_is_told),
 		CASE(what_landlock_refuses_is_said),
 		CASE(what_a_processor_or_kernel_does_not_have_need_not_be_turned_off),

@@ -228,6 +228,17 @@ static void too_few_files_are_said_with_their_number(void **state)
 	is_missing(LAYER_RLIMITS, "hard limit of open files: Operation not permitted");
 }
 
+static void ids_that_somebody_has_are_said_with_their_range(void **state)
+{
+	struct settings s = api_settings;
+
+	(void)state;
+	s.uid_base = 100000;
+	s.uid_range_taken = 1;
+	layers_probe_kernel(&l, &s);
+	is_missing(LAYER_UIDS, "lies in 100000-165535");
+}
+
 static void a_pipe_as_core_pattern_is_noticed(void **state)
 {
 	const char *const piped[] = { "|/usr/lib/a-program %p", "@/run/a.socket" };
@@ -323,6 +334,7 @@ int main(void)
 		CASE(a_host_that_has_everything_is_found_to_have_it),
 		CASE(what_the_kernel_refuses_is_missing),
 		CASE(too_few_files_are_said_with_their_number),
+		CASE(ids_that_somebody_has_are_said_with_their_range),
 		CASE(a_pipe_as_core_pattern_is_noticed),
 		CASE(swap_counts_only_where_there_is_some),
 		CASE(controllers_and_files_that_are_not_there_are_named),

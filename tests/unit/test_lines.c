@@ -323,6 +323,25 @@ static void one_whose_children_break_is_not_asked_for_a_while(void **state)
 	answer();
 }
 
+/* Ended between its fork and the child's end. */
+static void a_child_may_break_when_its_line_is_gone(void **state)
+{
+	struct msg_broken broken = { .fault = { .code = -EINVAL, .text = "a child" } };
+	struct no_process *z, *main;
+
+	(void)state;
+	z = have_one(1);
+	ask(1);
+	assert_true(fork_main(z, z));
+	lines_close(&play.pool.lines);
+	main = play_process(false);
+	play_read(main);
+	assert_int_equal(channel_send(main->channel_fd, MSG_BROKEN, &broken, NULL), 0);
+	play_look();
+	assert_int_equal(the_cell()->state, CELL_DYING);
+	assert_int_equal(play.board.jobs[0].state, JOB_WAITING);
+}
+
 static void one_that_cannot_preload_goes_on_without(void **state)
 {
 	(void)state;
@@ -463,6 +482,7 @@ int main(void)
 		CASE(one_that_dies_while_it_is_waited_for_costs_no_run),
 		CASE(one_that_is_late_costs_a_bounded_time),
 		CASE(one_whose_children_break_is_not_asked_for_a_while),
+		CASE(a_child_may_break_when_its_line_is_gone),
 		CASE(one_that_cannot_preload_goes_on_without),
 		CASE(one_that_is_killed_while_it_starts_keeps_its_preload),
 		CASE(one_that_is_dead_is_no_stranger),

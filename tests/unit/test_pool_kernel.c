@@ -9,6 +9,7 @@
 #include "wire/channel.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,6 +118,73 @@ static void a_cage_that_grew_old_with_its_program_is_not_waited_for(void **state
 	no_process_die(p, 0);
 }
 
+static void a_vacant_cage_whose_init_has_died_is_ended(void **state)
+{
+	(void)state;
+	keep_cages();
+	play_end_program();
+	play_look(); /* nothing has happened */
+	assert_int_equal(the_cell()->state, CELL_VACANT);
+	no_process_die(play_process(true), SIGKILL);
+	play_look();
+	assert_int_not_equal(the_cell()->state, CELL_VACANT);
+}
+
+static void a_vacant_cage_that_cannot_be_occupied_is_ended(void **state)
+{
+	(void)state;
+	keep_cages();
+	play_end_program();
+	no.fail_in = 1;
+	no.fail_code = -EMFILE;
+	play_submit();
+	play_later(NS_PER_MS);
+	assert_int_equal(no.fail_in, 0);
+	assert_int_equal(play.pool.fault.code, -EMFILE);
+	assert_int_equal(the_cell()->state, CELL_DYING);
+	assert_true(the_cell()->doomed);
+}
+
+static void a_parked_main_that_dies_ends_its_cell(void **state)
+{
+	(void)state;
+	no_process_die(play_park(), SIGKILL);
+	play_look();
+	assert_int_equal(the_cell()->state, CELL_DYING);
+}
+
+static void a_cell_that_cannot_be_settled_does_not_stand(void **state)
+{
+	const struct msg_entered entered = { 0 };
+	const struct msg_built built = { 0 };
+	struct no_process *p;
+
+	(void)state;
+	(void)board_tick(&play.board);
+	p = play_process(true);
+	play_read(p);
+	assert_int_equal(channel_send(p->channel_fd, MSG_BUILT, &built, NULL), 0);
+	play_look();
+	p = play_process(false);
+	play_read(p);
+	assert_int_equal(channel_send(p->channel_fd, MSG_ENTERED, &entered, NULL), 0);
+	no.fail_in = 1;
+	no.fail_code = -EIO;
+	play_look();
+	assert_int_equal(the_cell()->state, CELL_DYING);
+	assert_int_equal(play.pool.fault.code, -EIO);
+}
+
+/* Not even its number is anybody's. */
+static void a_cell_that_is_gone_is_not_killed(void **state)
+{
+	struct cell gone = { .state = CELL_GONE, .main_channel = -1 };
+
+	(void)state;
+	cell_kill(&gone);
+	assert_int_equal(gone.state, CELL_GONE);
+}
+
 static void a_vacant_cage_that_is_old_is_ended(void **state)
 {
 	(void)state;
@@ -200,6 +268,101 @@ static void with_always_rehearse_every_main_is_prepared_in_full(void **state)
 	assert_true(play.pool.rehearse);
 }
 
+/* Parked in the cell of that slot. */
+static void park(unsigned slot)
+{
+	const struct msg_entered entered = { 0 };
+	const struct msg_built built = { 0 };
+	struct cell *c = &play.pool.cells[slot];
+
+	play_later(NS_PER_MS);
+	for (unsigned i = 0; i < NO_PROCESSES; i++) {
+		struct no_process *p = &no.processes[i];
+
+		if (p->pid != c->init.pid || p->pid == 0)
+			continue;
+		play_read(p);
+		assert_int_equal(channel_send(p->channel_fd, MSG_BUILT, &built, NULL), 0);
+		play_look();
+	}
+	for (unsigned i = 0; i < NO_PROCESSES; i++) {
+		struct no_process *p = &no.processes[i];
+
+		if (p->pid != c->main.pid || p->pid == 0)
+			continue;
+		play_read(p);
+		assert_int_equal(channel_send(p->channel_fd, MSG_ENTERED, &entered, NULL), 0);
+		play_look();
+	}
+	assert_int_equal(c->state, CELL_READY);
+}
+
+static void fill_the_pool(void)
+{
+	play.settings.pool_size = 3;
+	for (unsigned i = 0; i < 3; i++)
+		park(i);
+	assert_int_equal(pool_ready(&play.pool), 3);
+}
+
+static void the_oldest_cell_of_the_newest_zygote_is_taken_first(void **state)
+{
+	(void)state;
+	fill_the_pool();
+	assert_ptr_equal(pool_best(&play.pool), &play.pool.cells[0]);
+	play.pool.cells[1].generation = play.pool.cells[2].generation = 5;
+	assert_ptr_equal(pool_best(&play.pool), &play.pool.cells[1]);
+	play.pool.cells[1].generation = 4;
+	assert_ptr_equal(pool_best(&play.pool), &play.pool.cells[2]);
+}
+
+static void of_more_cells_than_wanted_the_newest_goes(void **state)
+{
+	struct cell *c = play.pool.cells;
+
+	(void)state;
+	fill_the_pool();
+	c[0].id = 100; /* as if its cage had been there before */
+	play.settings.pool_size = 2;
+	play_later(NS_PER_MS);
+	assert_int_equal(c[0].state, CELL_DYING);
+	assert_int_equal(c[1].state, CELL_READY);
+	play.settings.pool_size = 1;
+	play_later(NS_PER_MS);
+	assert_int_equal(c[1].state, CELL_READY);
+	assert_int_equal(c[2].state, CELL_DYING);
+}
+
+static void of_more_cells_than_wanted_a_stale_one_goes_first(void **state)
+{
+	struct cell *c = play.pool.cells;
+
+	(void)state;
+	fill_the_pool();
+	c[1].created_ns -= play.settings.cell_max_age_us * NS_PER_US;
+	play.settings.pool_size = 2;
+	play_later(NS_PER_MS);
+	assert_int_equal(c[1].state, CELL_DYING);
+	assert_int_equal(pool_ready(&play.pool), 2);
+}
+
+/* Somebody has killed its process before its namespace was there: that is no trouble of making cells. */
+static void who_was_killed_while_it_was_made_counts_as_no_failure(void **state)
+{
+	(void)state;
+	no.fail_in = 2;
+	no.fail_code = -ESRCH;
+	play_later(NS_PER_MS);
+	assert_int_equal(no.fail_in, 0);
+	assert_int_equal(play.pool.vanished, 1);
+	assert_int_equal(play.pool.failures, 0);
+	play_look();
+	no.fail_in = 2;
+	no.fail_code = -EPERM;
+	play_later(NS_PER_MS);
+	assert_int_equal(play.pool.failures, 1);
+}
+
 /* ---- Zygotes' answers ---- */
 
 static int zygotes_end = -1; /* of main's channel */
@@ -230,6 +393,31 @@ static void only_who_waits_for_a_lost_zygote_goes_on_cold(void **state)
 	o->lost(o->ctx, the_cell()->generation);
 	assert_false(cell_awaits_fork(the_cell()));
 	drop_fd(&zygotes_end);
+}
+
+/* However many of them break: the next main is started cold. */
+static void a_zygotes_children_that_break_count_as_one_failure(void **state)
+{
+	const struct msg_broken broken = { .fault = { .code = -EINVAL, .text = "a child" } };
+	const struct msg_built built = { 0 };
+
+	(void)state;
+	play.factory.fork_main = ask_in_vain;
+	for (unsigned i = 0; i < 3; i++) {
+		struct no_process *init;
+
+		play_later(NS_PER_S);
+		init = play_process(true);
+		play_read(init);
+		assert_int_equal(channel_send(init->channel_fd, MSG_BUILT, &built, NULL), 0);
+		play_look();
+		assert_int_equal(channel_send(zygotes_end, MSG_BROKEN, &broken, NULL), 0);
+		play_look();
+		drop_fd(&zygotes_end);
+		assert_int_equal(play.pool.failures, 1);
+		play_later(NS_PER_MS);
+	}
+	play.factory.fork_main = NULL;
 }
 
 static void a_child_that_is_somebodys_already_is_nobodys_main(void **state)
@@ -267,12 +455,22 @@ int main(void)
 		CASE(a_cage_that_is_old_goes_though_its_main_is_young),
 		CASE(a_cage_that_grew_old_with_its_program_is_not_waited_for),
 		CASE(a_vacant_cage_that_is_old_is_ended),
+		CASE(a_vacant_cage_whose_init_has_died_is_ended),
+		CASE(a_vacant_cage_that_cannot_be_occupied_is_ended),
+		CASE(a_parked_main_that_dies_ends_its_cell),
+		CASE(a_cell_that_cannot_be_settled_does_not_stand),
+		CASE(a_cell_that_is_gone_is_not_killed),
 		CASE(a_cell_that_is_taken_is_not_ready_for_another),
 		CASE(an_event_of_no_slot_is_passed_over),
 		CASE(every_kind_of_memory_group_is_watched),
 		CASE(builds_that_are_late_have_a_bound),
 		CASE(with_always_rehearse_every_main_is_prepared_in_full),
+		CASE(the_oldest_cell_of_the_newest_zygote_is_taken_first),
+		CASE(of_more_cells_than_wanted_the_newest_goes),
+		CASE(of_more_cells_than_wanted_a_stale_one_goes_first),
+		CASE(who_was_killed_while_it_was_made_counts_as_no_failure),
 		CASE(only_who_waits_for_a_lost_zygote_goes_on_cold),
+		CASE(a_zygotes_children_that_break_count_as_one_failure),
 		CASE(a_child_that_is_somebodys_already_is_nobodys_main),
 	};
 

@@ -261,6 +261,41 @@ static void a_child_executes_its_image_or_ends_and_nothing_is_left(void **state)
 	assert_true(good > 0);
 }
 
+static int refuses_ids(uid_t r, uid_t e, uid_t s)
+{
+	(void)r;
+	(void)e;
+	(void)s;
+	return -EPERM;
+}
+
+/* What it would execute would have no capability. */
+static void a_child_that_cannot_become_root_inside_executes_nothing(void **state)
+{
+	cleanup_fd int image = small_program();
+	const struct process_plan plan = { .image_fd = image,
+		.argv = { "true", NULL },
+		.out_fd = -1,
+		.err_fd = -1,
+		.pidns_of = -1,
+		.cgroup_fd = -1,
+		.own_root = true };
+	const struct sys_ops real = sys;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct fault f = { 0 };
+		struct process p;
+
+		process_clear(&p);
+		*(i == 0 ? &sys.setresgid : &sys.setresuid) = refuses_ids;
+		assert_int_equal(process_spawn(&plan, &p, &f), 0);
+		sys = real;
+		assert_int_equal(process_release(&p, &f), 0);
+		assert_int_equal(end_of(&p), EXEC_FAILED);
+	}
+}
+
 static ssize_t writes_nothing(int fd, const void *bytes, size_t len)
 {
 	(void)fd;
@@ -503,6 +538,7 @@ int main(void)
 		cmocka_unit_test(
 			a_kernel_without_executable_memory_files_makes_one_of_the_old_kind),
 		cmocka_unit_test(a_child_executes_its_image_or_ends_and_nothing_is_left),
+		cmocka_unit_test(a_child_that_cannot_become_root_inside_executes_nothing),
 		cmocka_unit_test(a_child_that_is_gone_is_not_released),
 		cmocka_unit_test(a_release_that_writes_nothing_is_none),
 		cmocka_unit_test(an_image_that_does_not_fit_is_said_and_nothing_is_left),

@@ -403,10 +403,34 @@ static void make_directory(int dir)
 	assert_int_equal(mkdirat(dir, "dir", 0700), 0);
 }
 
+static void mark_again(int dir, time_t earlier)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	struct stat st;
+
+	assert_int_equal(fstatat(dir, "main.py", &st, 0), 0);
+	times[1].tv_sec = st.st_ctim.tv_sec - earlier;
+	assert_int_equal(utimensat(dir, "main.py", times, 0), 0);
+}
+
+static void mark_otherwise(int dir)
+{
+	mark_again(dir, 1);
+}
+
+/* More room behind its end, and all that its owner can put back is put back. */
+static void take_more_room(int dir)
+{
+	cleanup_fd int fd = openat(dir, "main.py", O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 2 * 4096), 0);
+	mark_again(dir, 0);
+}
+
 static void only_an_untouched_workspace_is_plain(void **state)
 {
 	static void (*const deeds[])(int dir) = { make_file, make_directory, make_link, overwrite,
-		lengthen, swap, move, link_it };
+		lengthen, swap, move, link_it, mark_otherwise, take_more_room };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(deeds); i++) {
@@ -425,6 +449,34 @@ static void only_an_untouched_workspace_is_plain(void **state)
 	scratch_close(&scratch);
 	make();
 	make_program("", true);
+	assert_true(scratch_is_plain(&scratch, "main.py", 0));
+}
+
+static void what_is_no_file_is_no_program(void **state)
+{
+	cleanup_fd int dir = open_dir(VIEW_WORKSPACE);
+
+	(void)state;
+	assert_int_equal(mknodat(dir, "main.py", S_IFIFO | 0600, 0), 0);
+	assert_false(scratch_is_plain(&scratch, "main.py", 0)); /* as empty as that file was */
+}
+
+static void a_workspace_that_cannot_be_looked_at_is_not_plain(void **state)
+{
+	(void)state;
+	make_program("", true);
+	assert_true(scratch_is_plain(&scratch, "main.py", 0));
+	scratch.mounts[VIEW_WORKSPACE].made.files = 0;
+	assert_false(scratch_is_plain(&scratch, "main.py", 0));
+	scratch_close(&scratch);
+	assert_false(scratch_is_plain(&scratch, "main.py", 0));
+	make();
+	make_program("", true);
+	other_number = 3;
+	real = sys;
+	sys.fstatfs = other_fstatfs;
+	assert_false(scratch_is_plain(&scratch, "main.py", 0));
+	sys = real;
 	assert_true(scratch_is_plain(&scratch, "main.py", 0));
 }
 
@@ -508,6 +560,8 @@ int main(void)
 		mounts_test(what_they_hold_is_added_up),
 		mounts_test(what_cannot_be_looked_at_may_hold_anything),
 		mounts_test(only_an_untouched_workspace_is_plain),
+		mounts_test(what_is_no_file_is_no_program),
+		mounts_test(a_workspace_that_cannot_be_looked_at_is_not_plain),
 		mounts_test(main_is_sent_those_that_are_not_attached_yet),
 		cmocka_unit_test_setup_teardown(
 			what_is_full_is_seen_and_how_much_there_is, set_up, tear_down),

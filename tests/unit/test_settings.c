@@ -223,6 +223,7 @@ static void a_runtime_cannot_climb(void **state)
 	REFUSE("argv", s.runtime.argv[0][0] = '\0');
 	REFUSE("main-file", PUT(s.runtime.main_file, "../main.py"));
 	REFUSE("main-file", PUT(s.runtime.main_file, ".."));
+	REFUSE("main-file", PUT(s.runtime.main_file, "a/main.py"));
 	REFUSE("main-file", s.runtime.main_file[0] = '\0');
 	REFUSE("name", s.runtime.name[0] = '\0');
 	REFUSE("env", PUT(s.runtime.env[0], "LANG"));

@@ -139,7 +139,7 @@ static void what_cannot_be_looked_at_is_a_violation(void **state)
 	struct fixture x;
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		set_up(&x);
 		unseen = x.m.fds[i];
 		assert_non_null(submit_violation(&x.m));
@@ -273,6 +273,10 @@ static void reserved_bits_are_a_violation(void **state)
 	x.m.as.SUBMIT.report = REPORT_ALL + 1;
 	assert_non_null(submit_violation(&x.m));
 	x.m.as.SUBMIT.report = REPORT_ALL;
+	assert_null(submit_violation(&x.m));
+	x.m.as.SUBMIT.part = RUN_PART_MAX;
+	assert_non_null(submit_violation(&x.m));
+	x.m.as.SUBMIT.part = RUN_WHOLE;
 	assert_null(submit_violation(&x.m));
 	x.m.as.SUBMIT.allow_network = 2;
 	assert_non_null(submit_violation(&x.m));

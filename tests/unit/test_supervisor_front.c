@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "kernel/process.h"
+#include "kernel/sys.h"
 #include "priv/supervisor/front.h"
 #include "tests/lib/flaky.h"
 #include "tests/unit/api_settings.h"
@@ -38,6 +39,19 @@ int __wrap_socket(int domain, int type, int protocol);
 int __real_socket(int domain, int type, int protocol);
 int __wrap_channel_pair(int ret_fds[2], int both_nonblocking);
 int __real_channel_pair(int ret_fds[2], int both_nonblocking);
+
+int __wrap_mkostemp64(char *template, int flags);
+int __real_mkostemp64(char *template, int flags);
+
+static unsigned stores; /* that have been made with a name */
+
+int __wrap_mkostemp64(char *template, int flags)
+{
+	int fd = __real_mkostemp64(template, flags);
+
+	stores += fd >= 0;
+	return fd;
+}
 
 static const char *fails = ""; /* the name of the call that does, after so many that do not */
 static unsigned good;
@@ -208,6 +222,16 @@ static int bind_there(void)
 	return fd;
 }
 
+static void a_folder_that_is_not_there_is_said_with_the_address(void **state)
+{
+	struct fault f = { 0 };
+
+	(void)state;
+	(void)snprintf(settings.listen.path, sizeof(settings.listen.path), "%s/none/s", dir);
+	assert_int_equal(front_listen(&front, &settings, &f), -ENOENT);
+	assert_non_null(strstr(f.text, "/none/s: No such file"));
+}
+
 static void a_file_that_a_dead_server_left_is_replaced(void **state)
 {
 	struct fault f = { 0 };
@@ -291,6 +315,42 @@ static void whichever_call_of_its_start_fails_no_front_is_left(void **state)
 	assert_int_equal(failed, 5);
 }
 
+static struct sys_ops real;
+static int refused_code;
+
+/* A file system that has no files without a name. */
+static int without_tmpfile(int dir_fd, const char *at, int flags, mode_t mode)
+{
+	if ((flags & O_TMPFILE) == O_TMPFILE)
+		return refused_code;
+	return real.openat(dir_fd, at, flags, mode);
+}
+
+static void a_store_needs_no_file_system_with_files_without_a_name(void **state)
+{
+	cleanup_fd int image = small_program();
+	const int codes[] = { -EOPNOTSUPP, -EISDIR };
+	unsigned before = count_fds();
+
+	(void)state;
+	settings.artifact_store = 1 << 20;
+	for (unsigned i = 0; i < 4; i++) {
+		struct fault f = { 0 };
+
+		/* In the end there is no such folder, and it starts all the same. */
+		(void)snprintf(settings.artifact_dir, sizeof(settings.artifact_dir), "%s%s", dir,
+			i < 2 ? "" : "/none");
+		refused_code = codes[i % 2];
+		real = sys;
+		sys.openat = without_tmpfile;
+		assert_int_equal(front_start(&front, image, &settings, &f), 0);
+		sys = real;
+		front_end(&front);
+		assert_int_equal(stores, i < 2 ? i + 1 : 2);
+		assert_int_equal(count_fds(), before);
+	}
+}
+
 /* A log whose other end is ours, with as much in it as it holds. */
 static int fill_log(size_t bytes)
 {
@@ -339,9 +399,11 @@ int main(void)
 		CASE(ipv6_is_listened_to_and_written_in_brackets),
 		CASE(a_socket_file_is_roots_and_its_groups_and_goes_with_the_server),
 		CASE(where_listening_fails_no_socket_file_is_left),
+		CASE(a_folder_that_is_not_there_is_said_with_the_address),
 		CASE(a_file_that_a_dead_server_left_is_replaced),
 		CASE(what_somebody_else_has_there_is_left),
 		CASE(whichever_call_of_its_start_fails_no_front_is_left),
+		CASE(a_store_needs_no_file_system_with_files_without_a_name),
 		CASE(an_empty_log_is_no_end_and_a_closed_one_is),
 		CASE(its_last_words_have_a_bound),
 	};

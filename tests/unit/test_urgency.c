@@ -191,6 +191,30 @@ static void a_new_front_is_placed_too(void **state)
 	assert_int_equal(seen.front_cpus, 1);
 }
 
+/* Started in the place of one that died, while the supervisor is urgent. */
+static void a_new_front_is_placed_when_it_is_calm_again(void **state)
+{
+	(void)state;
+	(void)urgency_tick(&u, 0, CALM);
+	urgency_front(&u, FRONT + 1);
+	assert_int_equal(seen.policy, SCHED_OTHER);
+	assert_int_equal(seen.front_cpus, CPU_COUNT(&u.cpus));
+	assert_true(u.busy_ns > 0);
+	(void)urgency_tick(&u, 0, u.busy_ns + CALM);
+	assert_int_equal(seen.policy, SCHED_RR);
+	assert_int_equal(seen.front_cpus, 1);
+}
+
+static void without_a_front_it_is_urgent_alone(void **state)
+{
+	(void)state;
+	urgency_front(&u, 0);
+	(void)urgency_tick(&u, 0, clock_ns() + 2 * CALM);
+	assert_int_equal(seen.policy, SCHED_RR);
+	assert_int_equal(seen.front_nice, 0);
+	assert_int_equal(seen.front_cpus, 0);
+}
+
 static void what_the_kernel_refuses_is_not_asked_for_again(void **state)
 {
 	unsigned calls;
@@ -240,6 +264,8 @@ int main(void)
 		world_test(that_it_does_not_sleep_is_said_once_in_a_minute),
 		world_test(with_more_processors_than_there_is_room_for_it_asks_for_nothing),
 		world_test(a_new_front_is_placed_too),
+		world_test(a_new_front_is_placed_when_it_is_calm_again),
+		world_test(without_a_front_it_is_urgent_alone),
 		world_test(what_the_kernel_refuses_is_not_asked_for_again),
 		world_test(one_that_may_not_be_placed_has_no_real_time_priority_either),
 		world_test(switched_off_it_asks_for_nothing),

@@ -3,6 +3,7 @@
 #include "tests/unit/board_play.h"
 #include "tests/unit/unit.h"
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "kernel/sys.h"
 #include "priv/supervisor/zygote.h"
@@ -158,6 +159,7 @@ static void be_warm(void)
 
 	assert_int_equal(start(&f), 0);
 	z.state = ZYGOTE_WARM;
+	z.deadline_ns = UINT64_MAX;
 }
 
 /* As that it could not fork. */
@@ -188,6 +190,23 @@ static void that_a_cell_is_gone_is_no_sign_of_wear(void **state)
 	assert_non_null(strstr(z.fault.text, "cannot fork"));
 }
 
+static void a_fork_that_cannot_be_asked_for_is_not_waited_for(void **state)
+{
+	struct cell c = { .id = 1, .init = { .pidfd = 0 } };
+
+	(void)state;
+	c.leaf.fd[0] = 0;
+	be_warm();
+	fail_in = 1;
+	assert_int_equal(zygote_fork(&z, &c, 0, false), -ENOBUFS);
+	assert_int_equal(z.forks, 0);
+	assert_int_equal(z.unanswered, 0);
+	assert_false(zygote_is_late(&z, no.now_ns + 600 * NS_PER_S));
+	assert_int_equal(zygote_fork(&z, &c, 0, false), 0);
+	assert_int_equal(z.unanswered, 1);
+	assert_true(zygote_is_late(&z, no.now_ns + 600 * NS_PER_S));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -195,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(whichever_step_of_its_start_fails_it_is_told_and_nothing_is_left),
 		CASE(that_a_cell_is_gone_is_no_sign_of_wear),
+		CASE(a_fork_that_cannot_be_asked_for_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests_name("zygote", tests, NULL, NULL);

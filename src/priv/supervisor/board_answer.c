@@ -68,10 +68,10 @@ static void fill_denied(struct job *j)
 }
 
 /* Is there a workspace, and somebody who may ask for it? */
-static bool may_be_collected(const struct board *b, const struct job *j)
+static bool may_be_collected(const struct job *j)
 {
 	return j->submit.collect && j->started_ns && j->ended_by != EV_CANCEL && !j->orphan &&
-	       !j->unwanted && b->client_fd >= 0;
+	       !j->unwanted;
 }
 
 /* What may be there again in a moment, so that the caller should try again. */
@@ -106,7 +106,7 @@ void board_answer(struct board *b, struct job *j)
 		fill_result(j, cause, &u);
 		fill_denied(j);
 		j->answer.result.kept =
-			may_be_collected(b, j) &&
+			may_be_collected(j) &&
 			cell_has_files(j->cell, pool_factory(b->pool, j->cell), &j->submit);
 		board_leave_build(b, j, cause == CAUSE_EXIT && j->answer.result.wait_status == 0);
 		log_debug("answer", "run=%lu cause=%s end=%s", (unsigned long)j->submit.run,

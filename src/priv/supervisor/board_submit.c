@@ -47,14 +47,13 @@ static int look_at_language(const struct board *b, const struct msg_submit *s, s
  * is not: only its own CANCEL takes one away. */
 static const char *language_violation(const struct board *b, const struct msg_submit *s)
 {
-	const struct languages *all = b->pool->factories ? b->pool->factories->languages : NULL;
+	const struct languages *all = b->pool->factories->languages;
 	const struct build *build;
-	bool compiled;
 
-	if (s->language >= (all ? all->count : 1))
+	if (s->language >= all->count)
 		return "there is no such language";
-	compiled = all && all->of[s->language].offer.compiled;
-	if (compiled != (s->part != RUN_WHOLE) || (s->part == RUN_BUILT) != (s->build != 0))
+	if ((all->of[s->language].offer.compiled == 1) != (s->part != RUN_WHOLE) ||
+		(s->part == RUN_BUILT) != (s->build != 0))
 		return "a part of a run that the language has not";
 	build = s->build ? builds_find(&b->pool->builds, s->build) : NULL;
 	if (s->build && (!build || build->language != s->language))

@@ -181,7 +181,7 @@ bool collects_look(struct collects *cs, unsigned slot)
 	if (cs->count == 0 || slot >= LEASE_CELLS || !cs->slots[slot].cell)
 		return false;
 	c = &cs->slots[slot];
-	if ((c->begun || c->ending) && is_over(cs, c))
+	if (c->begun && is_over(cs, c))
 		finish(cs, c);
 	return true;
 }

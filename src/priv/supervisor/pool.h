@@ -61,7 +61,7 @@ struct pool {
 	unsigned vanished;  /* builds in a row that somebody's kill has ended */
 	struct fault fault; /* of the last failure */
 	struct builds builds;
-	struct factories *factories; /* of other languages; NULL: there are none */
+	struct factories *factories; /* of other languages; set before the first run comes */
 	uint64_t failed_order;       /* a cell for it could not be made; 0: none */
 	struct fault failed_why;
 };
