@@ -23,13 +23,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define UNREAD_MAX         8 /* parked processes that die one after the other: somebody kills them */
-#define CPU_SAMPLE_NS      (50 * NS_PER_MS)
-#define KILL_RETRY_NS      (200 * NS_PER_MS)
-#define KILL_WARN_NS       (10 * NS_PER_S)
-#define CPU_UNTOLD_US      300 /* so much, or one part in so many, cpu_ms may lack */
-#define CPU_UNTOLD_PART    10
-#define RECORD_BURST       64 /* records read in one go, so that slots get their turn */
+#define UNREAD_MAX      8 /* parked processes that die one after the other: somebody kills them */
+#define CPU_SAMPLE_NS   (50 * NS_PER_MS)
+#define KILL_RETRY_NS   (200 * NS_PER_MS)
+#define KILL_WARN_NS    (10 * NS_PER_S)
+#define CPU_UNTOLD_US   300 /* so much, or one part in so many, cpu_ms may lack */
+#define CPU_UNTOLD_PART 10
+#define RECORD_BURST    64 /* records read in one go, so that slots get their turn */
 
 void board_init(struct board *b)
 {
