@@ -118,7 +118,8 @@ enum gbx_request_flags {
 	GBX_WANT_JSON = 1u << 2,   /* fill result.json; not with GBX_NO_CAPTURE */
 	GBX_RETURN_LAST = 1u << 3, /* the JSON has the value of the last statement */
 	GBX_SVG = 1u << 4,         /* and figures as SVG */
-	GBX_NO_PNG = 1u << 5       /* and no figures as PNG */
+	GBX_NO_PNG = 1u << 5,      /* and no figures as PNG */
+	GBX_INTERLEAVED = 1u << 6  /* and both streams as one list of timed chunks */
 };
 
 /* A file that lies in the program's working directory when it begins. This struct does not

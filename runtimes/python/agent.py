@@ -31,9 +31,12 @@ def load_extension():
     return module
 
 
-def preload(glovebox, names):
-    """Import them; one that fails, hangs, starts a thread or leaves a process ends the zygote, by name."""
-    for name in names:
+def preload(glovebox, names, more):
+    """Import them; one that fails, hangs, starts a thread or leaves a process ends the zygote, by name.
+    Of each of `more` it is told before: it may end the zygote in a way that says nothing."""
+    for at, name in enumerate(names + more):
+        if at >= len(names):
+            glovebox.preloading(f"module {name}")
         glovebox.bound(name, SECONDS_A_MODULE)
         try:
             __import__(name)
@@ -44,6 +47,8 @@ def preload(glovebox, names):
         if glovebox.is_parent():
             glovebox.fail(f"module {name}: its import leaves a process")
     glovebox.bound("", 0)
+    if more:
+        glovebox.preloading("")
 
 
 CELL_MAIN_TID = 2 # as in src/box/zygote/module.c
@@ -206,8 +211,7 @@ def main():
     glovebox = load_extension()
     with open("/run/preload.txt", "rb") as file: # bytes: no codec is looked up, and remembered
         more = [name for name in file.read().decode().split(",") if name]
-    names = PRELOAD.split() + more
-    without_exit_functions(preload, glovebox, names)
+    without_exit_functions(preload, glovebox, PRELOAD.split(), more)
     more_practice = b"".join(OF_MODULES.get(name, b"") for name in more)
     note_caches()
     import gc

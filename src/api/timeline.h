@@ -1,7 +1,7 @@
 /* In which order, and when, a run's two streams were written: as whoever reads them saw it. The
  * bytes stay where they are kept (output.h); here is only which of them came with which reading.
  *
- *   runs in    the front
+ *   runs in    the front, the caller
  *   owns       its list of chunks, which is bounded
  *   threads    none
  */

@@ -107,6 +107,13 @@ struct msg_gather {
 
 /* ---- The zygote: a warm interpreter that forks into cells ---- */
 
+/* The zygote, while it starts: what it does now is for what its owner has it preload, and named
+ * so that its end tells of it. "": it is done with that. */
+#define PRELOADING_MAX 128
+struct msg_preloading {
+	char what[PRELOADING_MAX];
+};
+
 /* The zygote has imported what its manifest says and can fork. */
 struct msg_warm {
 	uint64_t generation; /* as the supervisor numbered it */

@@ -75,8 +75,8 @@ struct msg_unpack {
 /* How far it is: pass 0 reads what there is, pass 1 writes it. */
 struct msg_unpacking {
 	uint32_t pass, layer, layers;
-	uint32_t reserved;
-	uint64_t bytes; /* uncompressed, so far in this pass */
+	uint32_t newest_s; /* pass 1: the date of what is newest in it, told before it is written */
+	uint64_t bytes;    /* uncompressed, so far in this pass */
 };
 
 /* What was left out or changed, and is to be told. */

@@ -195,6 +195,7 @@ struct msg_layers_end {
 	X(LISTENER,   BOX,         SUPERVISOR, struct msg_listener,    1)              \
 	X(ENTERED,    BOX,         SUPERVISOR, struct msg_entered,     0)              \
 	X(BROKEN,     BOX,         SUPERVISOR, struct msg_broken,      0)              \
+	X(PRELOADING, ZYGOTE,      SUPERVISOR, struct msg_preloading,  0)              \
 	X(WARM,       ZYGOTE,      SUPERVISOR, struct msg_warm,        0)              \
 	X(FORK,       SUPERVISOR,  ZYGOTE,     struct msg_fork,        3)              \
 	X(FORKED,     ZYGOTE,      SUPERVISOR, struct msg_forked,      1)              \

@@ -5,10 +5,14 @@ import hashlib
 import io
 import json
 import os
+import signal
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from harness import census
 from harness.cli import glovebox
 from harness.life import servers_by
 from harness.poll import wait_for
@@ -290,6 +294,50 @@ def test_a_cage_serves_again_after_its_files_were_collected(servers, way):
         r = run(server, f"open('f', 'w').write('{i}')")
         assert r["files"][0]["content"] == str(i)
         assert run(server, "import os; print(os.listdir('.'))")["stdout"] == "['main.py']\n"
+
+
+# To read them takes a second or more; being sparse they take no memory.
+MANY_TO_READ = "import os\nfor i in range(60):\n    with open(f'f{i:02}', 'wb') as f:\n" \
+    "        os.truncate(f.fileno(), 16 << 20)\nprint('done')"
+READ_BEFORE_ITS_END = 50 << 20
+
+
+def kill_in_the_middle(server):
+    """End the next collector with SIGKILL when it has read some files; its pid."""
+    def halfway():
+        for pid in map(int, Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()):
+            if census.cmdline(pid)[1:2] == ["collect"] and \
+                    int(Path(f"/proc/{pid}/io").read_text().split()[1]) > READ_BEFORE_ITS_END:
+                return pid
+        return None
+
+    pid = wait_for("a collector in the middle of its walk", halfway, pause_s=0.001)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+@pytest.mark.parametrize("mode", ["list", "inline"])
+@WAYS
+def test_a_collector_that_is_killed_costs_the_files_that_it_had_not_sent(servers, way, mode):
+    server = servers(way, "--artifact-bytes", "1G", "--artifact-store", "2G", "--cage-runs", "2")
+    assert run(server, "open('f', 'w').write('before')")["files"][0]["content"] == "before"
+    before = server.rest()
+    with ThreadPoolExecutor(1) as pool:
+        killed = pool.submit(kill_in_the_middle, server)
+        r = run(server, MANY_TO_READ, mode)
+        pid = killed.result()
+    assert (r["status"], r["cause"], r["stdout"], r["exit_code"]) == ("success", "exit", "done\n", 0), r
+    assert r["warnings"] == ["files: collecting them failed; what came before that is in files and skipped, and there may be more"]
+    told = [f["path"] for f in r["files"]] + [s["path"] for s in r["skipped"]]
+    assert sorted(told) == [f"f{i:02}" for i in range(60)][:len(told)] and 1 <= len(r["files"]) < 60, told
+    assert len(r["skipped"]) <= 1 and all(s["reason"] == "failed" for s in r["skipped"]), r["skipped"]
+    assert all(f["sha256"] == hashlib.sha256(bytes(16 << 20)).hexdigest() for f in r["files"]), r
+    assert f'why="signal {int(signal.SIGKILL)} ended it"' in server.log()
+    assert not os.path.exists(f"/proc/{pid}")
+    again = run(server, "import os\nprint(os.listdir('.'))\nopen('f', 'w').write('after')")
+    assert (again["stdout"], again["warnings"]) == ("['main.py']\n", []), again
+    assert [(f["path"], f["content"]) for f in again["files"]] == [("f", "after")], again
+    server.settles_to(before)
 
 
 def test_a_wrong_word_is_refused_with_the_field(servers):

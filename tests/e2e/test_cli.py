@@ -93,6 +93,27 @@ def test_run_json_is_the_reply_of_the_api():
     assert done.returncode == 4 and done.stderr == b""
 
 
+def test_run_json_has_both_streams_as_one_list_where_that_is_asked_for():
+    code = "import os, time\nfor i in range(4):\n    os.write(1 + i % 2, b'%d\\n' % i)\n    time.sleep(0.2)"
+    reply = Reply(json.loads(run(code, "--json", "--interleaved").stdout)).check()
+    assert (reply.stdout, reply["stderr"]) == ("0\n2\n", "1\n3\n")
+    told = reply["interleaved"]
+    assert (told["chunks_omitted"], told["bytes_omitted"]) == (0, 0)
+    assert [(c["stream"], c["text"]) for c in told["chunks"]] == [
+        ("stdout", "0\n"), ("stderr", "1\n"), ("stdout", "2\n"), ("stderr", "3\n")]
+    times = [c["ms"] for c in told["chunks"]]
+    assert times[0] < reply["execution_time_ms"] and all(b - a >= 195 for a, b in zip(times, times[1:])), times
+    assert times[-1] <= reply["execution_time_ms"] + 50
+    assert json.loads(run(code, "--json").stdout)["interleaved"] is None
+
+
+@pytest.mark.parametrize("code, told", [("int main(void) { return 0; }", {"chunks": [], "chunks_omitted": 0, "bytes_omitted": 0}),
+                                        ("int main(void) { return x; }", None)])
+def test_the_list_is_of_the_program_and_not_of_its_compiler(code, told):
+    done = run(code, "--json", "--interleaved", "--language", "c", "--memory", "512", "--timeout", "20")
+    assert json.loads(done.stdout)["interleaved"] == told, done
+
+
 @pytest.mark.parametrize("name, args, code, hint", [
     ("a.sh", [], "echo $((6 * 7))", "{} was run as Python; --language bash runs it as that"),
     ("a.js", [], "let x = 6", "{} was run as Python; --language javascript runs it as that"),
@@ -110,7 +131,8 @@ def test_run_of_what_does_not_look_like_python_says_so_when_it_has_failed(tmp_pa
 
 
 @pytest.mark.parametrize("args, word", [
-    (["--figures", "png", "-"], "--figures need --json"),
+    (["--figures", "png", "-"], "--figures and --interleaved need --json"),
+    (["--interleaved", "-"], "--figures and --interleaved need --json"),
     (["--timeout", "5sec", "-"], 'timeout: "5sec" is not above 0 and of the form 3, 1.5s, 200ms or 2m'),
     (["--memory", "64MBit", "-"], "64 (MiB), 64M or 1.5G"),
     (["--memry", "64", "-"], "there is no option --memry; did you mean --memory?"),

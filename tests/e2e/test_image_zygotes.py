@@ -9,7 +9,7 @@ import pytest
 
 from harness import census
 from harness.cli import glovebox
-from harness.images import PYTHON, busybox, docker_save, entry, link, python, tar
+from harness.images import LIBRARY, PYTHON, busybox, docker_save, entry, link, python, tar
 from harness.life import finish
 from harness.poll import wait_for
 
@@ -21,6 +21,8 @@ LOADER = {"x86_64": "lib64/ld-linux-x86-64.so.2", "aarch64": "lib/ld-linux-aarch
 COLD_FAULTS = 600
 # Room for `preload` in struct image_start, and what is behind it (wire/image.h).
 PRELOAD_ROOM, BEHIND_PRELOAD = 256, 8
+MODULES = {"dying": "import os; os.kill(os.getpid(), 9)",
+           "bending": "import json\ndef dumps(value):\n    raise OSError('bent')\njson.dumps = dumps\n"}
 # It prints the program instead of running it.
 READER = ('#include <stdio.h>\nint main(int n, char **a) { char t[99]; FILE *f = fopen(a[n - 1], "r");\n'
           'return !f || !fgets(t, 99, f) || printf("read %s", t) < 0; }\n')
@@ -54,13 +56,17 @@ def reader(tmp, *flags):
 @pytest.fixture(name="store", scope="module")
 def _store(tmp_path_factory):
     """Images: `one`, `two`, `eager`, `spoiled` fit; `stranger` is not trusted; `musl` does not fit;
-    `deceiver` only looks as if it did; `shell` has no Python."""
+    `deceiver` only looks as if it did; `shell` has no Python. A module that `dying` preloads ends who
+    imports it, one of `bending` breaks what the interpreter practises."""
     tmp = tmp_path_factory.mktemp("images")
     store = tmp / "store"
     for name in ("one", "two", "eager", "spoiled"):
         assert "cold" not in take(store, name, python(entry("etc/motd", f"of {name}")), "--trusted")
     set_preload(store, "eager", "xml.dom.minidom,wave")
     set_preload(store, "spoiled", "wave,no_such_module")
+    for name, module in MODULES.items():
+        take(store, name, python(entry(f"{LIBRARY[1:]}/{name}_module.py", module)), "--trusted")
+        set_preload(store, name, f"wave,{name}_module")
     said = take(store, "stranger", python())
     assert "programs start cold; with --trusted a server keeps its interpreter warm" in said
     with open(MUSL_LOADER, "rb") as loader:
@@ -274,6 +280,19 @@ def test_a_module_that_cannot_be_preloaded_is_told_and_the_image_is_warm_without
     warm_up(server, "spoiled")
     assert ' ev=line_preload image="spoiled" why="zygote: module no_such_module: ModuleNotFoundError' in server.log()
     reply = server.run("import sys; print('wave' in sys.modules)", image="spoiled")
+    assert reply.stdout == "False\n" and not is_cold(reply), reply
+
+
+@pytest.mark.parametrize("name, why", [
+    ("dying", "zygote: module dying_module: it ended"),
+    ("bending", "zygote: rehearsal printed"),
+])
+def test_a_preload_that_ends_its_zygote_is_told_and_the_image_is_warm_without(images, name, why):
+    server = images()
+    warm_up(server, name)
+    told = [line for line in server.log().splitlines() if f' ev=line_preload image="{name}" ' in line]
+    assert len(told) == 1 and why in told[0], (told, server.log())
+    reply = server.run("import sys; print('wave' in sys.modules)", image=name)
     assert reply.stdout == "False\n" and not is_cold(reply), reply
 
 

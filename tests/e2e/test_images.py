@@ -885,6 +885,26 @@ def test_an_image_that_has_gone_or_changed_since_the_start_is_a_422(images, imag
         assert "was replaced by another one" in detail(images, "true", image="two")["msg"]
 
 
+def test_the_same_archive_once_more_makes_the_same_image(images, take, store, inside):
+    archive = docker_save(busybox(entry("etc/motd", "of two\n"), entry("old", "", mtime=1), entry("new", "", mtime=1_760_000_000)))
+    packed = []
+    for wait_s in (0, 1.1):
+        time.sleep(wait_s)  # a file system has dates in seconds
+        for name in ("two", "test"):
+            assert take(archive, "--replace", name=name).returncode == 0
+            packed.append((store / name / "root.squashfs").read_bytes())
+    assert packed == packed[:1] * 4
+    dates = "stat -c %Y /etc/motd /old /new"
+    assert inside("/bin/busybox " + dates).stdout == b"1700000000\n1\n1760000000\n"
+
+
+def test_an_image_that_was_taken_in_again_since_the_start_is_the_one_that_the_server_knows(images, take):
+    time.sleep(1.1)
+    archive = docker_save(busybox(entry("etc/motd", "of two\n")))
+    assert take(archive, "--replace", name="two").returncode == 0
+    assert images.run("cat /etc/motd", image="two").stdout == "of two\n"
+
+
 def test_what_is_broken_in_the_store_costs_the_server_nothing_else(images, store, serve):
     (store / "one/record").write_bytes(b"no record")
     server = serve(*FLAGS, "--image-dir", store)

@@ -81,6 +81,8 @@ static void on_request(struct http_request *req, void *ctx)
 		answer_big(t, req);
 	} else if (strcmp(path, "/echo") == 0) {
 		http_reply(req, 200, "application/octet-stream", body, len, NULL);
+	} else if (t->executions && strncmp(path, "/executions/", 12) == 0) {
+		t->executions(req, t);
 	} else {
 		answer_now(req);
 	}

@@ -16,7 +16,8 @@
 #define TALK_HELD_MAX 8
 
 /* The served resources: GET or POST /now answers at once with `METHOD PATH BODY_LENGTH`,
- * /later keeps the request in held[], /big answers with big_len bytes, /echo with the body.
+ * /later keeps the request in held[], /big answers with big_len bytes, /echo with the body. What
+ * begins with /executions/ is left to `executions`, if that is set.
  * /nope is 404 and PUT 405, both said by `head`. */
 struct talk {
 	struct event_base *base;
@@ -28,6 +29,7 @@ struct talk {
 	socklen_t at_len;
 	int fds_before;
 	size_t big_len;
+	http_handler_fn *executions;
 	bool unix_socket;   /* instead of 127.0.0.1 */
 	bool small_buffers; /* of the sockets */
 	struct http_request *held[TALK_HELD_MAX];

@@ -91,13 +91,30 @@ static void say_warm(struct no_process *z)
 	listen_all();
 }
 
-static void say_spoiled(struct no_process *z)
+/* What it is about to do for its preload; "": it is done with that. */
+static void say_preloading(struct no_process *z, const char *what)
+{
+	struct msg_preloading m = { { 0 } };
+
+	read_all(z);
+	(void)snprintf(m.what, sizeof(m.what), "%s", what);
+	assert_int_equal(channel_send(z->channel_fd, MSG_PRELOADING, &m, NULL), 0);
+	listen_all();
+}
+
+static void say_failed(struct no_process *z, const char *why)
 {
 	struct msg_broken m = { .cell = 0 };
 
 	read_all(z);
-	(void)fault_say(&m.fault, -EINVAL, "module numpy: ModuleNotFoundError");
+	(void)fault_say(&m.fault, -EINVAL, "%s", why);
 	assert_int_equal(channel_send(z->channel_fd, MSG_UNFORKED, &m, NULL), 0);
+	listen_all();
+}
+
+static void die(struct no_process *z)
+{
+	no_process_die(z, 9);
 	listen_all();
 }
 
@@ -342,35 +359,130 @@ static void a_child_may_break_when_its_line_is_gone(void **state)
 	assert_int_equal(play.board.jobs[0].state, JOB_WAITING);
 }
 
-static void one_that_cannot_preload_goes_on_without(void **state)
+/* What the zygote that is there was started with. */
+static const char *preloaded(void)
 {
-	(void)state;
+	assert_int_equal(zygotes(), 1);
+	return line_of(1)->lineage.owner.preload;
+}
+
+static void begin_one(void)
+{
 	ask(1);
 	answer();
-	assert_string_equal(line_of(1)->preload, "numpy");
-	say_spoiled(zygote());
+	assert_string_equal(preloaded(), "numpy");
+}
+
+/* It was lost: the next one is started, and warm, and useful. */
+static void must_go_on_with(const char *preload)
+{
 	assert_int_equal(zygotes(), 0);
-	assert_non_null(strstr(line_of(1)->lineage.lost.text, "numpy"));
-	play_later(NS_PER_S);
-	assert_int_equal(zygotes(), 1);
-	assert_string_equal(line_of(1)->preload, "");
+	play_later(2 * NS_PER_S); /* the back-off of three in a row and more */
+	assert_string_equal(preloaded(), preload);
 	say_warm(zygote());
 	ask(1);
 	assert_true(fork_main(zygote(), zygote()));
 	answer();
 }
 
-/* Killed, not merely failed: that says nothing about its modules. */
-static void one_that_is_killed_while_it_starts_keeps_its_preload(void **state)
+static void one_whose_preload_throws_goes_on_without(void **state)
 {
 	(void)state;
-	ask(1);
-	answer();
-	no_process_die(zygote(), 9);
+	begin_one();
+	say_preloading(zygote(), "module numpy");
+	say_failed(zygote(), "module numpy: ModuleNotFoundError");
+	assert_non_null(strstr(line_of(1)->lineage.lost.text, "numpy"));
+	must_go_on_with("");
+}
+
+/* A signal, an exit: it has no way to say why. */
+static void one_whose_preload_kills_it_goes_on_without(void **state)
+{
+	(void)state;
+	begin_one();
+	say_preloading(zygote(), "module numpy");
+	die(zygote());
+	assert_non_null(strstr(line_of(1)->lineage.lost.text, "zygote: module numpy: it ended"));
+	must_go_on_with("");
+}
+
+static void one_whose_preload_hangs_goes_on_without(void **state)
+{
+	uint64_t deadline_ns;
+
+	(void)state;
+	begin_one();
+	say_preloading(zygote(), "module numpy");
+	deadline_ns = line_of(1)->lineage.next.deadline_ns;
+	play_later(deadline_ns - no.now_ns);
+	assert_non_null(
+		strstr(line_of(1)->lineage.lost.text, "zygote: module numpy: no answer in time"));
+	must_go_on_with("");
+}
+
+/* The name is as long as the message has room for, without an end. */
+static void a_module_of_any_name_is_told_of(void **state)
+{
+	struct msg_preloading m;
+
+	(void)state;
+	begin_one();
+	memset(m.what, 'm', sizeof(m.what));
+	assert_int_equal(channel_send(zygote()->channel_fd, MSG_PRELOADING, &m, NULL), 0);
 	listen_all();
+	assert_int_equal(strlen(line_of(1)->lineage.next.preloading), PRELOADING_MAX - 1);
+	die(zygote());
+	must_go_on_with("");
+}
+
+/* Killed, out of memory: before its preload or after it that says nothing about that. */
+static void one_that_is_lost_for_another_reason_keeps_its_preload(void **state)
+{
+	(void)state;
+	begin_one();
+	die(zygote());
 	play_later(NS_PER_S);
-	assert_int_equal(zygotes(), 1);
-	assert_string_equal(line_of(1)->preload, "numpy");
+	assert_string_equal(preloaded(), "numpy");
+	say_failed(zygote(), "mounts: Cannot allocate memory");
+	play_later(NS_PER_S);
+	assert_string_equal(preloaded(), "numpy");
+	say_preloading(zygote(), "module numpy");
+	say_preloading(zygote(), "");
+	say_failed(zygote(), "share its memory: Cannot allocate memory");
+	play_later(NS_PER_S);
+	assert_string_equal(preloaded(), "numpy");
+	say_preloading(zygote(), "module numpy");
+	say_warm(zygote());
+	die(zygote());
+	must_go_on_with("numpy");
+}
+
+static void a_preload_is_tried_again_after_a_while_by_the_next_one(void **state)
+{
+	(void)state;
+	play.settings.zygote_max_age_us = UINT64_MAX / NS_PER_US;
+	play.settings.cell_max_age_us = 10 * LINES_SPARED_NS / NS_PER_US;
+	begin_one();
+	say_preloading(zygote(), "module numpy");
+	die(zygote());
+	must_go_on_with("");
+	play_later(LINES_SPARED_NS - 10 * NS_PER_S);
+	die(zygote());
+	must_go_on_with("");
+	play_later(10 * NS_PER_S);
+	assert_true(lines_warm(&play.pool.lines) >> 1 & 1); /* no reason to end it */
+	die(zygote());
+	must_go_on_with("numpy");
+	die(zygote()); /* what it was spared for is past */
+	must_go_on_with("numpy");
+}
+
+static void one_that_preloads_when_it_is_warm_is_lost(void **state)
+{
+	(void)state;
+	(void)have_one(1);
+	say_preloading(zygote(), "module numpy");
+	must_go_on_with("numpy");
 }
 
 static void one_that_is_dead_is_no_stranger(void **state)
@@ -483,8 +595,13 @@ int main(void)
 		CASE(one_that_is_late_costs_a_bounded_time),
 		CASE(one_whose_children_break_is_not_asked_for_a_while),
 		CASE(a_child_may_break_when_its_line_is_gone),
-		CASE(one_that_cannot_preload_goes_on_without),
-		CASE(one_that_is_killed_while_it_starts_keeps_its_preload),
+		CASE(one_whose_preload_throws_goes_on_without),
+		CASE(one_whose_preload_kills_it_goes_on_without),
+		CASE(one_whose_preload_hangs_goes_on_without),
+		CASE(a_module_of_any_name_is_told_of),
+		CASE(one_that_is_lost_for_another_reason_keeps_its_preload),
+		CASE(a_preload_is_tried_again_after_a_while_by_the_next_one),
+		CASE(one_that_preloads_when_it_is_warm_is_lost),
 		CASE(one_that_is_dead_is_no_stranger),
 		CASE(the_longest_unused_one_gives_way_but_none_that_is_in_use),
 		CASE(one_that_is_ended_leaves_nobody_waiting),

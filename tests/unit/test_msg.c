@@ -37,6 +37,7 @@ static const struct {
 	{ MSG_LISTENER, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_listener), 1 },
 	{ MSG_ENTERED, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_entered), 0 },
 	{ MSG_BROKEN, ROLE_BOX, ROLE_SUPERVISOR, sizeof(struct msg_broken), 0 },
+	{ MSG_PRELOADING, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_preloading), 0 },
 	{ MSG_WARM, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_warm), 0 },
 	{ MSG_FORK, ROLE_SUPERVISOR, ROLE_ZYGOTE, sizeof(struct msg_fork), 3 },
 	{ MSG_FORKED, ROLE_ZYGOTE, ROLE_SUPERVISOR, sizeof(struct msg_forked), 1 },

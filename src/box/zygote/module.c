@@ -43,6 +43,7 @@
 static struct {
 	struct twin twin;
 	PyObject *fork_done, *reseed, *arrange, *scrub, *practice, *training; /* the agent's */
+	bool preloads;      /* for its owner, more than the agent's own modules */
 	bool strange_hooks; /* others than the modules' that after_fork() knows */
 	int first_free_fd;
 	struct msg_broken overdue; /* sent by a signal handler */
@@ -116,6 +117,28 @@ static PyObject *module_bound(PyObject *self, PyObject *args)
 	if (sigaction(SIGALRM, &act, NULL) < 0)
 		return PyErr_SetFromErrno(PyExc_OSError);
 	(void)alarm(seconds);
+	Py_RETURN_NONE;
+}
+
+/* Nobody to tell: the supervisor is gone, and serve() finds that out. */
+static void say_preloading(const char *what)
+{
+	struct msg_preloading m = { { 0 } };
+
+	(void)snprintf(m.what, sizeof(m.what), "%s", what);
+	(void)channel_send(BOX_CHANNEL_FD, MSG_PRELOADING, &m, NULL);
+}
+
+/* preloading(what): what follows is for the owner's preload. */
+static PyObject *module_preloading(PyObject *self, PyObject *args)
+{
+	const char *what;
+
+	(void)self;
+	if (!PyArg_ParseTuple(args, "s", &what))
+		return NULL;
+	zygote.preloads = true;
+	say_preloading(what);
 	Py_RETURN_NONE;
 }
 
@@ -351,6 +374,19 @@ static int practise(struct fault *f)
 	return program_prepare() < 0 ? python_fault(f, "prepare") : 0;
 }
 
+/* What was preloaded may bend what the practice uses, and is a part of it. */
+static int practise_with_preload(struct fault *f)
+{
+	int r;
+
+	if (zygote.preloads)
+		say_preloading("the practice with what is preloaded");
+	r = practise(f);
+	if (r == 0 && zygote.preloads)
+		say_preloading("");
+	return r;
+}
+
 static int prepare(struct fault *f)
 {
 	int r = check_version(f);
@@ -366,7 +402,7 @@ static int prepare(struct fault *f)
 		apart_init() < 0 || report_init() < 0 || report_load() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
-	r = practise(f);
+	r = practise_with_preload(f);
 	if (r < 0)
 		return r;
 	settle_memory();
@@ -413,6 +449,7 @@ static PyObject *module_serve(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
 	{ "fail", module_fail, METH_VARARGS, NULL },
 	{ "bound", module_bound, METH_VARARGS, NULL },
+	{ "preloading", module_preloading, METH_VARARGS, NULL },
 	{ "threads", module_threads, METH_NOARGS, NULL },
 	{ "is_parent", module_is_parent, METH_NOARGS, NULL },
 	{ "serve", module_serve, METH_VARARGS, NULL },

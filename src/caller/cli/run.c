@@ -45,7 +45,8 @@ enum {
 	OPTION_RUNTIMES,
 	OPTION_OUT,
 	OPTION_RETURN_LAST,
-	OPTION_FIGURES
+	OPTION_FIGURES,
+	OPTION_INTERLEAVED
 };
 
 struct run {
@@ -149,9 +150,12 @@ static void check_files(const struct run *run, const struct argp_state *state)
 
 static void check_json(const struct run *run, const struct argp_state *state)
 {
-	if (!run->json && (run->figures || (run->request.flags & GBX_RETURN_LAST)))
-		options_refuse(state->name, "--return-last and --figures need --json: what they "
-					    "ask for is in that answer");
+	const uint32_t answered = GBX_RETURN_LAST | GBX_INTERLEAVED;
+
+	if (!run->json && (run->figures || (run->request.flags & answered)))
+		options_refuse(state->name,
+			"--return-last, --figures and --interleaved need --json: what they ask for "
+			"is in that answer");
 }
 
 static void check_all(const struct run *run, const struct argp_state *state)
@@ -230,6 +234,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		run->json = true;
 	else if (key == OPTION_RETURN_LAST)
 		run->request.flags |= GBX_RETURN_LAST;
+	else if (key == OPTION_INTERLEAVED)
+		run->request.flags |= GBX_INTERLEAVED;
 	else if (key == OPTION_FIGURES)
 		take_figures(run, arg, state);
 	else if (key == OPTION_FILE || key == OPTION_ENV)
@@ -270,6 +276,8 @@ static void parse(int argc, char **argv, struct run *run)
 		{ "figures", OPTION_FIGURES, "FORMAT", 0,
 			"with --json: matplotlib's figures as png (default), svg, both or none",
 			0 },
+		{ "interleaved", OPTION_INTERLEAVED, NULL, 0,
+			"with --json: both streams also as one list of timed chunks", 0 },
 		{ "config", OPTION_CONFIG, "FILE", 0, "YAML file of settings", 0 },
 		{ 0 }, /* cgroup */
 		{ 0 }, /* allow-degraded */

@@ -36,23 +36,28 @@ static int create_root(const struct make *m, const char *fresh, struct fault *f)
 
 /* What mksquashfs reads is clean, but what needs no right has none.
  *
- * The same files give the same bytes. Level 6, because the usual 15 takes ten times as long for a
+ * The same files give the same bytes. It dates the file system and, of a tar, also the root's
+ * directory by the clock (4.5.1 forgets its -root-time there), but nothing later than
+ * SOURCE_DATE_EPOCH: with the date of the newest file in it, no other date is changed. (A file
+ * dated in the future takes that from it.) Level 6, because the usual 15 takes ten times as long for a
  * twelfth less. It opens its target by name, for which that must be its own; -noappend, because it
  * is there. (mksquashfs, which is the same program, takes no level in 4.5.1.) */
-static int start_packer(struct command *c, int in_fd, int root_fd, struct fault *f)
+static int start_packer(
+	struct command *c, int in_fd, int root_fd, uint32_t newest_s, struct fault *f)
 {
-	char uid[32], gid[32], processors[16];
+	char uid[32], gid[32], processors[16], epoch[40];
 	const char *const argv[] = { "prlimit", "--data=" PACKER_MEMORY, "setpriv", "--pdeathsig",
 		"KILL", uid, gid, "--clear-groups", "--no-new-privs", "--bounding-set=-all",
-		"--inh-caps=-all", "mksquashfs", "-", "/proc/self/fd/1", "-tar", "-noappend",
-		"-comp", "zstd", "-Xcompression-level", "6", "-all-root", "-no-xattrs",
-		"-mkfs-time", "0", "-root-mode", "0755", "-root-time", "0", "-mem", "256M",
-		"-processors", processors, "-quiet", "-no-progress", NULL };
+		"--inh-caps=-all", "env", epoch, "mksquashfs", "-", "/proc/self/fd/1", "-tar",
+		"-noappend", "-comp", "zstd", "-Xcompression-level", "6", "-all-root", "-no-xattrs",
+		"-root-mode", "0755", "-mem", "256M", "-processors", processors, "-quiet",
+		"-no-progress", NULL };
 	int cpus = get_nprocs();
 	int r;
 
 	(void)snprintf(processors, sizeof(processors), "%d",
 		cpus < PACKER_CPUS_MAX ? cpus : PACKER_CPUS_MAX);
+	(void)snprintf(epoch, sizeof(epoch), "SOURCE_DATE_EPOCH=%u", newest_s);
 	(void)snprintf(uid, sizeof(uid), "--reuid=%d", PACKER_UID);
 	(void)snprintf(gid, sizeof(gid), "--regid=%d", PACKER_UID);
 	r = command_start(c, argv, in_fd, root_fd, f);
@@ -62,55 +67,81 @@ static int start_packer(struct command *c, int in_fd, int root_fd, struct fault 
 
 /* ---- The pipeline ---- */
 
+struct pipeline {
+	struct imager imager;
+	struct command packer;
+	int tar_fd; /* what the imager writes, until the packer has it */
+	int root_fd;
+};
+
+static int start_in_time(struct pipeline *p, const struct msg_unpacking *now, struct fault *f)
+{
+	int r;
+
+	if (now->pass == 0 || p->tar_fd < 0)
+		return 0;
+	r = start_packer(&p->packer, p->tar_fd, p->root_fd, now->newest_s, f);
+	drop_fd(&p->tar_fd);
+	return r;
+}
+
 static int await_unpacked(
-	const struct make *m, const struct imager *i, struct msg_unpacked *ret, struct fault *f)
+	const struct make *m, struct pipeline *p, struct msg_unpacked *ret, struct fault *f)
 {
 	static struct msg message;
 
 	for (;;) {
-		int r = imager_hear(i, &message, f);
+		int r = imager_hear(&p->imager, &message, f);
 
+		if (r == 0 && message.type == MSG_UNPACKED) {
+			*ret = message.as.UNPACKED;
+			return p->tar_fd < 0
+				       ? 0
+				       : fault_say(f, -EPROTO,
+						 "the process that reads it has written nothing");
+		}
+		if (r == 0 && message.type == MSG_UNPACKING) {
+			m->progress(m->ctx, &message.as.UNPACKING);
+			r = start_in_time(p, &message.as.UNPACKING, f);
+		}
 		if (r < 0)
 			return r;
-		if (message.type == MSG_UNPACKED) {
-			*ret = message.as.UNPACKED;
-			return 0;
-		}
-		if (message.type == MSG_UNPACKING)
-			m->progress(m->ctx, &message.as.UNPACKING);
 	}
+}
+
+static int start_imager(const struct make *m, struct pipeline *p, struct fault *f)
+{
+	cleanup_fd int write_end = -1;
+	int ends[2], r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return fault_set(f, -errno, "pipe");
+	p->tar_fd = ends[0];
+	write_end = ends[1];
+	r = imager_start(&p->imager, "unpack", m->source_fd, write_end, f);
+	if (r == 0 && channel_send(p->imager.channel_fd, MSG_UNPACK, &m->ask, NULL) < 0)
+		r = fault_say(f, -ECONNRESET, "the process that reads it has ended");
+	return r;
 }
 
 /* The archive through the confined process and through mksquashfs into `root_fd`. */
 static int pack(const struct make *m, int root_fd, struct msg_unpacked *ret, struct fault *f)
 {
-	cleanup_fd int read_end = -1, write_end = -1;
+	struct pipeline p = { { .channel_fd = -1 }, { .err_fd = -1 }, -1, root_fd };
 	struct fault packing = { 0 };
-	struct command packer = { .err_fd = -1 };
-	struct imager imager = { .channel_fd = -1 };
-	int ends[2], r;
+	int r = start_imager(m, &p, f);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return fault_set(f, -errno, "pipe");
-	read_end = ends[0];
-	write_end = ends[1];
-	r = start_packer(&packer, read_end, root_fd, f);
 	if (r == 0)
-		r = imager_start(&imager, "unpack", m->source_fd, write_end, f);
-	drop_fd(&read_end);
-	drop_fd(&write_end);
-	if (r == 0 && channel_send(imager.channel_fd, MSG_UNPACK, &m->ask, NULL) < 0)
-		r = fault_say(f, -ECONNRESET, "the process that reads it has ended");
-	if (r == 0)
-		r = await_unpacked(m, &imager, ret, f);
+		r = await_unpacked(m, &p, ret, f);
 	m->progress(m->ctx, NULL);
-	imager_end(&imager);
+	imager_end(&p.imager);
+	drop_fd(&p.tar_fd);
 	/* The imager could not write to it, and has said so: it knows why. */
-	if ((r == 0 || r == -EPIPE) && packer.pid > 0 && command_wait(&packer, &packing) < 0) {
+	if ((r == 0 || r == -EPIPE) && p.packer.pid > 0 && command_wait(&p.packer, &packing) < 0) {
 		*f = packing;
 		r = packing.code;
 	}
-	command_end(&packer);
+	command_end(&p.packer);
 	return r;
 }
 

@@ -81,6 +81,7 @@ void pump_done(struct pump *p)
 	drop_fd(&p->report_fd);
 	drop_fd(&p->input_fd);
 	incoming_destroy(p->files);
+	timeline_free(&p->timeline);
 	for (int i = 0; i < PUMP_STREAMS; i++) {
 		drop_fd(&p->output_fds[i]);
 		output_free(&p->captures[i]);
@@ -137,6 +138,9 @@ static int read_output(struct pump *p, enum pump_stream i, struct fault *f)
 	if (q->on_output)
 		q->on_output(
 			q->context, p->is_compiler ? GBX_COMPILER : streams[i], bytes, (size_t)n);
+	if (q->flags & GBX_INTERLEAVED)
+		timeline_note(&p->timeline, (enum timeline_stream)i, p->captures[i].total,
+			(size_t)n, clock_ns());
 	if ((i == PUMP_ERR || !(q->flags & GBX_NO_CAPTURE)) &&
 		output_feed(&p->captures[i], bytes, (size_t)n) < 0)
 		return fault_set(f, -ENOMEM, "keep the program's output");

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "api/output.h"
+#include "api/timeline.h"
 #include "caller/lib/artifacts.h"
 #include "caller/lib/session.h"
 
@@ -16,8 +17,8 @@
 #include <stddef.h>
 
 enum pump_stream {
-	PUMP_OUT,
-	PUMP_ERR,
+	PUMP_OUT = TIMELINE_OUT,
+	PUMP_ERR = TIMELINE_ERR,
 	PUMP_STREAMS
 };
 
@@ -36,7 +37,9 @@ struct pump {
 	int input_fd;                 /* write end of the program's stdin; -1 when ended */
 	int output_fds[PUMP_STREAMS]; /* read ends; -1 at their end */
 	struct output_capture captures[PUMP_STREAMS];
-	const char *input; /* what is still to be written */
+	struct timeline timeline; /* only where it is asked for */
+	uint64_t submitted_ns;    /* by clock_ns() */
+	const char *input;        /* what is still to be written */
 	size_t input_len;
 	bool input_ended; /* nothing comes after that */
 	bool result_here;

@@ -54,6 +54,8 @@ static int make_json(struct pump *p, const struct run_limits *limits, char **ret
 	unsigned char bytes[ID_BYTES];
 	char id[2 * ID_BYTES + 1];
 	struct api_compile compile;
+	/* A program that did not compile has no streams, and no run of its own. */
+	bool interleaved = (p->request->flags & GBX_INTERLEAVED) && p->run > 0;
 	size_t len;
 
 	if (p->compiler)
@@ -79,6 +81,8 @@ static int make_json(struct pump *p, const struct run_limits *limits, char **ret
 			.files = p->files ? incoming_list(p->files) : NULL,
 			.collect_us = p->files ? incoming_us(p->files) : 0,
 			.files_lost = p->result.kept && !p->files,
+			.timeline = interleaved ? &p->timeline : NULL,
+			.submitted_ns = p->submitted_ns,
 			.report = &report,
 		},
 		&len);

@@ -3,6 +3,7 @@
  * The checks say in a sentence what the supervisor would only refuse; it checks again. */
 #include "api/compile.h"
 #include "api/report.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -128,7 +129,7 @@ static int check_request(const struct gbx_session *s, const struct gbx_request *
 	const struct gbx_result *result, struct fault *f)
 {
 	const uint32_t known = GBX_INPUT_FD | GBX_NO_CAPTURE | GBX_WANT_JSON | GBX_RETURN_LAST |
-			       GBX_SVG | GBX_NO_PNG;
+			       GBX_SVG | GBX_NO_PNG | GBX_INTERLEAVED;
 
 	if (result->size < RESULT_FIRST_SIZE)
 		return fault_say(f, -EINVAL, "gbx_run: size is not set");
@@ -227,6 +228,7 @@ static int submit(struct pump *p, const struct content *c, int theirs[3], struct
 	if (p->report_fd < 0)
 		return fault_set(f, p->report_fd, "memory for the report");
 	p->run = ++p->session->last_run;
+	p->submitted_ns = clock_ns();
 	return send_submit(p->session->channel_fd,
 		&(struct msg_submit){
 			.run = p->run,

@@ -54,6 +54,18 @@ static void tell(struct state *s, bool always)
 
 /* ---- Both passes ---- */
 
+/* As squashfs has dates, which begin in 1970 and end in 2106. */
+static uint32_t newest(const struct tree *t)
+{
+	int64_t found = 0;
+
+	for (struct tree_node *n = tree_next(t, NULL); n; n = tree_next(t, n)) {
+		if (n != t->root && n->inode->mtime_s > found)
+			found = n->inode->mtime_s;
+	}
+	return found < UINT32_MAX ? (uint32_t)found : UINT32_MAX;
+}
+
 typedef int entry_fn(struct state *s, struct archive_entry *e, struct fault *f);
 
 static int each_entry(struct state *s, entry_fn *fn, struct fault *f)
@@ -100,12 +112,20 @@ static int one_layer(struct state *s, unsigned number, entry_fn *fn, struct faul
 	return r < 0 && archive ? fault_wrap(f, "layer %u of %u", number + 1, s->bundle->count) : r;
 }
 
+static void begin_pass(struct state *s, uint32_t pass)
+{
+	s->now = (struct msg_unpacking){ .pass = pass,
+		.layer = 1,
+		.layers = s->bundle->count,
+		.newest_s = pass == 0 ? 0 : newest(&s->tree) };
+	s->told_bytes = 0;
+}
+
 static int each_layer(struct state *s, uint32_t pass, entry_fn *fn, struct fault *f)
 {
 	int r = 0;
 
-	s->now = (struct msg_unpacking){ .pass = pass, .layers = s->bundle->count };
-	s->told_bytes = 0;
+	begin_pass(s, pass);
 	s->budget = (struct budget){ .bytes_max = s->u->ask->bytes_max,
 		.entries_max = s->u->ask->entries_max };
 	for (unsigned i = 0; r == 0 && i < s->bundle->count; i++)
@@ -275,8 +295,12 @@ static int open_out(struct state *s, struct fault *f)
 
 static int write_all(struct state *s, struct fault *f)
 {
-	int r = open_out(s, f);
+	int r;
 
+	/* Who packs it starts at this word, and must read before we write more than a pipe holds. */
+	begin_pass(s, 1);
+	tell(s, true);
+	r = open_out(s, f);
 	if (r == 0)
 		r = write_directories_and_links(s, f);
 	if (r == 0)

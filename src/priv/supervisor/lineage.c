@@ -66,7 +66,7 @@ static void lose(struct lineage *l, struct zygote *z)
 		(unsigned long)generation, LQ(l->owner.factory->runtime->name), LQ(z->fault.text),
 		(unsigned long)(l->retry_wait_ns / NS_PER_MS));
 	l->lost = z->fault;
-	l->spoiled = z->spoiled;
+	l->spoiled |= z->preloading[0] != '\0';
 	end(l, z);
 	l->retry_ns = clock_ns() + l->retry_wait_ns;
 	l->retry_wait_ns *= 2;
@@ -153,7 +153,7 @@ void lineage_look(struct lineage *l, unsigned which)
 		}
 		if (m.type == MSG_FORKED)
 			on_forked(l, z->generation, &m);
-		else
+		else if (m.type == MSG_UNFORKED)
 			on_unforked(l, z->generation, &m);
 		msg_done(&m);
 		if (z == &l->retired && z->unanswered == 0)
@@ -175,10 +175,8 @@ static bool is_worn(const struct lineage *l, uint64_t now)
 
 static void lose_if_late(struct lineage *l, struct zygote *z, uint64_t now)
 {
-	if (!zygote_is_late(z, now))
-		return;
-	(void)fault_say(&z->fault, -ETIMEDOUT, "zygote: no answer in time");
-	lose(l, z);
+	if (zygote_is_late(z, now))
+		lose(l, z);
 }
 
 void lineage_tick(struct lineage *l, uint64_t now_ns)

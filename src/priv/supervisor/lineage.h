@@ -24,7 +24,7 @@
 struct lineage_owner {
 	const struct settings *settings;
 	const struct cell_factory *factory;
-	const char *preload;   /* modules, as the setting of that name has them */
+	const char *preload; /* modules, as the setting of that name has them; read at each start */
 	uint64_t *generations; /* begun so far, by all lines together */
 	struct reaper *reaper;
 	void *ctx; /* of the calls below */
@@ -47,7 +47,7 @@ struct lineage {
 	struct zygote next;     /* its successor, while it starts */
 	struct zygote retired;  /* its predecessor, while it owes answers */
 	struct fault lost;      /* why none forks, since when one did or was tried; code 0: none */
-	bool spoiled;           /* the last one that was lost could not preload */
+	bool spoiled;           /* one was lost to its preload; the owner's to clear */
 	uint64_t retry_ns;      /* not to be started before */
 	uint64_t retry_wait_ns; /* after the next loss */
 };

@@ -78,7 +78,6 @@ void lines_want(struct lines *ls, uint32_t language, const struct cell_factory *
 		*l = (struct line){ .language = language };
 		(void)snprintf(l->preload, sizeof(l->preload), "%s", preload);
 		owner.factory = factory;
-		owner.preload = l->preload;
 		lineage_open(&l->lineage, &owner, true);
 		l->lineage.watch = ls->watch;
 		l->lineage.watch.token += LINEAGE_ZYGOTES * (uint64_t)(l - ls->of);
@@ -128,14 +127,19 @@ void lines_look(struct lines *ls, unsigned which)
 
 /* ---- The clock ---- */
 
-/* A module that cannot be imported is worth less than all others are: the next one is without. */
-static void spare_preload(struct line *l)
+/* What the next zygote is to preload. One that was lost to a module of it, and to nothing else,
+ * is followed by some without: a module that cannot be imported is worth less than all others
+ * are. */
+static const char *preload_now(struct line *l, uint64_t now_ns)
 {
-	if (!l->lineage.spoiled || !l->preload[0])
-		return;
-	log_warn("line_preload", "image=%s why=%s note=\"it goes on without its preload\"",
-		LQ(image_of(l)), LQ(l->lineage.lost.text));
-	l->preload[0] = '\0';
+	if (l->lineage.spoiled) {
+		l->lineage.spoiled = false;
+		l->spared_ns = now_ns + LINES_SPARED_NS;
+		log_warn("line_preload", "image=%s why=%s note=\"%s\" retry_s=%lu", LQ(image_of(l)),
+			LQ(l->lineage.lost.text), "new ones are without its preload for a while",
+			(unsigned long)(LINES_SPARED_NS / NS_PER_S));
+	}
+	return now_ns < l->spared_ns ? "" : l->preload;
 }
 
 void lines_tick(struct lines *ls, uint64_t now_ns)
@@ -151,7 +155,7 @@ void lines_tick(struct lines *ls, uint64_t now_ns)
 			end(ls, l, "nobody has asked for it");
 			continue;
 		}
-		spare_preload(l);
+		l->lineage.owner.preload = preload_now(l, now_ns);
 		lineage_tick(&l->lineage, now_ns);
 	}
 }

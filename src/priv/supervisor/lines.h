@@ -20,6 +20,9 @@
 #define LINES_KEPT_NS    (10 * NS_PER_S)
 /* A child broke: until then the cells of that image are started cold. */
 #define LINES_SHUNNED_NS (5 * NS_PER_S)
+/* A preload cost a zygote: those that are started until then are without. It may have been a
+ * trouble that passes; a module that hangs costs 20 s of a CPU each time that it is tried. */
+#define LINES_SPARED_NS  (300 * NS_PER_S)
 
 struct line {
 	uint32_t language; /* whose cells it forks mains for; 0: no line */
@@ -27,6 +30,7 @@ struct line {
 	char preload[SETTING_TEXT_MAX];
 	uint64_t asked_ns;   /* when a run last wanted a cell of that image */
 	uint64_t shunned_ns; /* not to be asked before */
+	uint64_t spared_ns;  /* nothing is preloaded before */
 };
 
 struct lines {

@@ -206,12 +206,23 @@ int zygote_fork(struct zygote *z, const struct cell *c, int channel_fd, bool reh
 
 static int lost(struct zygote *z, int code, const char *why)
 {
-	return fault_set(&z->fault, code, "zygote: %s", why);
+	return fault_set(&z->fault, code, "zygote: %s%s%s", z->preloading,
+		z->preloading[0] ? ": " : "", why);
+}
+
+static int is_preloading(struct zygote *z, const struct msg *m)
+{
+	if (z->state != ZYGOTE_STARTING)
+		return lost(z, -EPROTO, "it preloads when it is warm");
+	(void)snprintf(z->preloading, sizeof(z->preloading), "%.*s", PRELOADING_MAX - 1,
+		m->as.PRELOADING.what);
+	return 1;
 }
 
 static void is_warm(struct zygote *z, struct msg *m)
 {
 	z->state = ZYGOTE_WARM;
+	z->preloading[0] = '\0';
 	z->deadline_ns = UINT64_MAX;
 	m->as.WARM.version[RUNTIME_NAME_MAX - 1] = '\0';
 	memcpy(z->version, m->as.WARM.version, sizeof(z->version));
@@ -246,6 +257,8 @@ int zygote_hear(struct zygote *z, struct msg *ret)
 	if (r < 0)
 		return lost(z, r, r == -EPROTO ? rule : "receive");
 	switch (ret->type) {
+	case MSG_PRELOADING:
+		return is_preloading(z, ret);
 	case MSG_WARM:
 		if (z->state != ZYGOTE_STARTING)
 			return lost(z, -EPROTO, "warm twice");
@@ -254,9 +267,8 @@ int zygote_hear(struct zygote *z, struct msg *ret)
 	case MSG_UNFORKED:
 		(void)fault_launder(&ret->as.UNFORKED.fault);
 		if (z->state == ZYGOTE_STARTING) {
-			/* A preload that threw or started a thread: its text names the module. */
+			/* It cannot start; or a module threw, whose name is in the text. */
 			z->fault = ret->as.UNFORKED.fault;
-			z->spoiled = true;
 			return fault_wrap(&z->fault, "zygote");
 		}
 		was_answered(z);
@@ -282,7 +294,10 @@ void zygote_end(struct zygote *z)
 	z->deadline_ns = UINT64_MAX;
 }
 
-bool zygote_is_late(const struct zygote *z, uint64_t now_ns)
+bool zygote_is_late(struct zygote *z, uint64_t now_ns)
 {
-	return z->state != ZYGOTE_ABSENT && now_ns >= z->deadline_ns;
+	if (z->state == ZYGOTE_ABSENT || now_ns < z->deadline_ns)
+		return false;
+	(void)lost(z, -ETIMEDOUT, "no answer in time");
+	return true;
 }

@@ -41,8 +41,10 @@ struct zygote {
 	uint64_t started_ns;
 	uint64_t deadline_ns; /* for the answer that is due; UINT64_MAX: none is */
 	struct fault fault;   /* why it is not there, code 0 before the first attempt */
-	bool spoiled;         /* it said itself that it cannot get warm: a preload, in most cases */
-	const char *runtime;  /* of the factory that it was started from */
+	/* What it does for its owner's preload, in its own words, until it says that it is done:
+	 * if it is lost meanwhile, that is the preload's fault. "": nothing. */
+	char preloading[PRELOADING_MAX];
+	const char *runtime; /* of the factory that it was started from */
 	char version[RUNTIME_NAME_MAX];
 };
 
@@ -56,10 +58,10 @@ int zygote_start(struct zygote *z, const struct cell_factory *factory, const cha
 int zygote_fork(struct zygote *z, const struct cell *c, int channel_fd, bool rehearse)
 	__attribute__((nonnull));
 
-/* One message, if there is one: 1 and *ret (WARM is handled already, FORKED and UNFORKED are
- * the caller's), 0 nothing there, or a negative errno: it is lost, call zygote_end(). One
- * that says UNFORKED three times in a row, for cells that are still there, is lost: a new one
- * may do better, and until there is one /health says so. */
+/* One message, if there is one: 1 and *ret (PRELOADING and WARM are handled already, FORKED and
+ * UNFORKED are the caller's), 0 nothing there, or a negative errno: it is lost, call
+ * zygote_end(). One that says UNFORKED three times in a row, for cells that are still there, is
+ * lost: a new one may do better, and until there is one /health says so. */
 int zygote_hear(struct zygote *z, struct msg *ret) __attribute__((nonnull));
 
 /* Kill it; ABSENT afterwards. The process is left for the caller to take from z->process
@@ -67,5 +69,6 @@ int zygote_hear(struct zygote *z, struct msg *ret) __attribute__((nonnull));
  * the supervisor's. */
 void zygote_end(struct zygote *z) __attribute__((nonnull));
 
-/* Has it kept somebody waiting for too long? (stopped, hung in an import) */
-bool zygote_is_late(const struct zygote *z, uint64_t now_ns) __attribute__((nonnull));
+/* Has it kept somebody waiting for too long? (stopped, hung in an import) Then its fault says
+ * so. */
+bool zygote_is_late(struct zygote *z, uint64_t now_ns) __attribute__((nonnull));
