@@ -269,10 +269,13 @@ class Glovebox:
     """The extension module, as far as preload() knows it."""
 
     def __init__(self, threads=1):
-        self.bounds, self.count = [], threads
+        self.bounds, self.told, self.count = [], [], threads
 
     def bound(self, name, seconds):
         self.bounds.append((name, seconds))
+
+    def preloading(self, what):
+        self.told.append(what)
 
     def threads(self):
         return self.count
@@ -287,19 +290,31 @@ class Glovebox:
 def test_a_preload_that_raises_is_refused_by_its_name():
     agent = load("agent", AGENT)
     with pytest.raises(Refused, match="module no_such_module: ModuleNotFoundError"):
-        agent.preload(Glovebox(), ["json", "no_such_module"])
+        agent.preload(Glovebox(), ["json", "no_such_module"], [])
 
 
 def test_a_preload_that_starts_a_thread_is_refused_by_its_name():
     agent = load("agent", AGENT)
     with pytest.raises(Refused, match="module json: its import starts a thread"):
-        agent.preload(Glovebox(threads=2), ["json"])
+        agent.preload(Glovebox(threads=2), [], ["json"])
 
 
 def test_every_import_is_bounded_in_time():
     agent, glovebox = load("agent", AGENT), Glovebox()
-    agent.preload(glovebox, ["json", "re"])
+    agent.preload(glovebox, ["json"], ["re"])
     assert glovebox.bounds == [("json", 20), ("re", 20), ("", 0)]
+
+
+def test_what_an_owner_has_preloaded_is_told_of_before_it_is_imported():
+    agent, glovebox = load("agent", AGENT), Glovebox()
+    agent.preload(glovebox, ["json"], ["re", "wave"])
+    assert glovebox.told == ["module re", "module wave", ""]
+    with pytest.raises(Refused):
+        agent.preload(glovebox, [], ["no_such_module"])
+    assert glovebox.told[-1] == "module no_such_module"
+    del glovebox.told[:]
+    agent.preload(glovebox, ["json"], [])
+    assert glovebox.told == []
 
 
 HANG = """
