@@ -48,7 +48,7 @@ def preload(glovebox, names, more):
             glovebox.fail(f"module {name}: its import leaves a process")
     glovebox.bound("", 0)
     if more:
-        glovebox.preloading("")
+        glovebox.preloading("what follows the imports")
 
 
 CELL_MAIN_TID = 2 # as in src/box/zygote/module.c

@@ -115,8 +115,8 @@ int seccomp_answer(int listener, uint32_t *ret_number)
 	if (r <= 0)
 		return r;
 	/* Only when one waits: receiving would wait for the next one otherwise. */
-	if (!(p.revents & POLLIN))
-		return -EPIPE;
+	if (!(p.revents & POLLIN)) /* POLLERR: the kernel could not look, for once */
+		return p.revents & POLLERR ? 0 : -EPIPE;
 	memset(&asked, 0, sizeof(asked)); /* the kernel wants it so */
 	r = sys.ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked);
 	if (r < 0)

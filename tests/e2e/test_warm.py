@@ -308,7 +308,7 @@ def test_every_import_is_bounded_in_time():
 def test_what_an_owner_has_preloaded_is_told_of_before_it_is_imported():
     agent, glovebox = load("agent", AGENT), Glovebox()
     agent.preload(glovebox, ["json"], ["re", "wave"])
-    assert glovebox.told == ["module re", "module wave", ""]
+    assert glovebox.told == ["module re", "module wave", "what follows the imports"]
     with pytest.raises(Refused):
         agent.preload(glovebox, [], ["no_such_module"])
     assert glovebox.told[-1] == "module no_such_module"

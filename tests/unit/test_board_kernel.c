@@ -167,7 +167,7 @@ static void a_run_that_gets_no_cell_is_refused_in_time(void **state)
 	assert_int_equal(m.as.REFUSED.retry, 1);
 }
 
-static void fail_a_build(void)
+static void fail_a_build_and_look(unsigned times)
 {
 	const struct msg_broken broken = { .fault = { .code = -EMFILE, .text = "a build" } };
 	struct no_process *p;
@@ -179,8 +179,13 @@ static void fail_a_build(void)
 	play_look();
 	no_process_die(p, 1 << 8);
 	play_look();
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < times; i++)
 		play_later(NS_PER_MS); /* the next one is begun after 200 ms */
+}
+
+static void fail_a_build(void)
+{
+	fail_a_build_and_look(5);
 }
 
 static unsigned refused(void)
@@ -207,8 +212,8 @@ static void a_build_that_fails_refuses_one_run_at_most(void **state)
 		fail_a_build();
 		assert_int_equal(refused(), each[i]);
 	}
-	/* So many are no bad luck. */
-	fail_a_build();
+	/* So many are no bad luck: all at once. */
+	fail_a_build_and_look(1);
 	assert_int_equal(refused(), 4);
 	/* Who comes then has a try of its own, and learns its result. */
 	for (unsigned i = 0; i < 3; i++, play.next.run++)

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define IMAGES       (LINES_MAX + 2)
 #define FORK_LATE_NS (150 * NS_PER_MS) /* as in pool_stock.c */
@@ -477,6 +478,28 @@ static void a_preload_is_tried_again_after_a_while_by_the_next_one(void **state)
 	must_go_on_with("numpy");
 }
 
+/* Whatever it sends, others get their turn. */
+static void one_that_floods_is_heard_for_a_while_at_a_time(void **state)
+{
+	struct msg_preloading m = { { 0 } };
+	const int room = 1 << 20;
+	const struct zygote *z;
+
+	(void)state;
+	ask(1);
+	answer();
+	z = &line_of(1)->lineage.next;
+	(void)setsockopt(zygote()->channel_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	for (int i = 0; i < 100; i++) {
+		(void)snprintf(m.what, sizeof(m.what), "%d", i);
+		assert_int_equal(channel_send(zygote()->channel_fd, MSG_PRELOADING, &m, NULL), 0);
+	}
+	listen_all();
+	assert_string_equal(z->preloading, "63");
+	listen_all();
+	assert_string_equal(z->preloading, "99");
+}
+
 static void one_that_preloads_when_it_is_warm_is_lost(void **state)
 {
 	(void)state;
@@ -601,6 +624,7 @@ int main(void)
 		CASE(a_module_of_any_name_is_told_of),
 		CASE(one_that_is_lost_for_another_reason_keeps_its_preload),
 		CASE(a_preload_is_tried_again_after_a_while_by_the_next_one),
+		CASE(one_that_floods_is_heard_for_a_while_at_a_time),
 		CASE(one_that_preloads_when_it_is_warm_is_lost),
 		CASE(one_that_is_dead_is_no_stranger),
 		CASE(the_longest_unused_one_gives_way_but_none_that_is_in_use),

@@ -23,6 +23,7 @@
 static struct {
 	struct seccomp_data asked;
 	int receive_says, send_says;
+	short events;
 	int answer; /* 0: none was sent */
 } host;
 
@@ -32,7 +33,7 @@ static int fake_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	assert_int_equal(count, 1);
 	assert_int_equal(timeout_ms, 0);
-	fds->revents = POLLIN;
+	fds->revents = host.events;
 	return 1;
 }
 
@@ -60,6 +61,7 @@ static int begin(void **state)
 	sys.poll = fake_poll;
 	sys.ioctl = fake_ioctl;
 	memset(&host, 0, sizeof(host));
+	host.events = POLLIN;
 	host.asked.arch = ARCH;
 	host.asked.nr = SYS_bpf;
 	return 0;
@@ -131,6 +133,21 @@ static void who_was_killed_before_it_was_answered_counts(void **state)
 	assert_int_equal(seccomp_answer(3, &number), -EINPROGRESS);
 }
 
+/* The kernel says POLLERR when it could not look, and that is no end. */
+static void the_end_is_told_by_nothing_else(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	host.events = POLLHUP;
+	assert_int_equal(seccomp_answer(3, &number), -EPIPE);
+	host.events = POLLERR;
+	assert_int_equal(seccomp_answer(3, &number), 0);
+	host.events = POLLNVAL;
+	assert_int_equal(seccomp_answer(3, &number), -EPIPE);
+	assert_int_equal(host.answer, 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -140,6 +157,7 @@ int main(void)
 		CASE(what_the_policy_allows_or_kills_is_refused_all_the_same),
 		CASE(who_was_killed_before_it_was_heard_is_nobody),
 		CASE(who_was_killed_before_it_was_answered_counts),
+		CASE(the_end_is_told_by_nothing_else),
 	};
 
 	return cmocka_run_group_tests_name("seccomp_answer", tests, NULL, NULL);

@@ -374,17 +374,11 @@ static int practise(struct fault *f)
 	return program_prepare() < 0 ? python_fault(f, "prepare") : 0;
 }
 
-/* What was preloaded may bend what the practice uses, and is a part of it. */
-static int practise_with_preload(struct fault *f)
+/* What was preloaded may bend what the practice uses, is a part of it, and has its memory. */
+static void say_stage(const char *what)
 {
-	int r;
-
 	if (zygote.preloads)
-		say_preloading("the practice with what is preloaded");
-	r = practise(f);
-	if (r == 0 && zygote.preloads)
-		say_preloading("");
-	return r;
+		say_preloading(what);
 }
 
 static int prepare(struct fault *f)
@@ -402,13 +396,16 @@ static int prepare(struct fault *f)
 		apart_init() < 0 || report_init() < 0 || report_load() < 0)
 		return python_fault(f, "zygote");
 	begin_init();
-	r = practise_with_preload(f);
+	say_stage("the practice with what is preloaded");
+	r = practise(f);
 	if (r < 0)
 		return r;
+	say_stage("the memory of what is preloaded");
 	settle_memory();
 	r = share_memory(f);
 	if (r < 0)
 		return r;
+	say_stage("");
 	r = sys.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (r < 0)
 		return fault_set(f, r, "prctl");

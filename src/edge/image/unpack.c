@@ -119,6 +119,8 @@ static void begin_pass(struct state *s, uint32_t pass)
 		.layers = s->bundle->count,
 		.newest_s = pass == 0 ? 0 : newest(&s->tree) };
 	s->told_bytes = 0;
+	s->budget = (struct budget){ .bytes_max = s->u->ask->bytes_max,
+		.entries_max = s->u->ask->entries_max };
 }
 
 static int each_layer(struct state *s, uint32_t pass, entry_fn *fn, struct fault *f)
@@ -126,8 +128,6 @@ static int each_layer(struct state *s, uint32_t pass, entry_fn *fn, struct fault
 	int r = 0;
 
 	begin_pass(s, pass);
-	s->budget = (struct budget){ .bytes_max = s->u->ask->bytes_max,
-		.entries_max = s->u->ask->entries_max };
 	for (unsigned i = 0; r == 0 && i < s->bundle->count; i++)
 		r = one_layer(s, i, fn, f);
 	return r;

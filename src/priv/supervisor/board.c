@@ -426,16 +426,17 @@ static void tick_killing(struct job *j, uint64_t now)
 
 /* Cells cannot be made: whoever waits longest learns why, and does not wait for more. Who came
  * after the last try waits for the next one, or a moment's trouble would be many refusals. */
-static void refuse_waiting(struct board *b)
+static bool refuse_waiting(struct board *b)
 {
 	struct job *j = longest_waiting(b);
 
 	if (j && j->submitted_ns > b->pool->failed_ns)
 		j = NULL;
 	if (!pool_tell_failure(b->pool, j != NULL))
-		return;
+		return false;
 	j->fault = b->pool->fault;
 	step(b, j, EV_BROKEN);
+	return true;
 }
 
 static int compare_orders(const void *a, const void *b)
@@ -505,7 +506,8 @@ uint64_t board_tick(struct board *b)
 	uint64_t next = UINT64_MAX, now = clock_ns();
 	unsigned waiting, running;
 
-	refuse_waiting(b);
+	while (refuse_waiting(b))
+		;
 	order_cells(b);
 	for (unsigned i = 0; i < b->slots; i++) {
 		if (b->jobs[i].state != JOB_NONE)

@@ -12,6 +12,7 @@
 
 #define RETRY_WAIT_MIN_NS (200 * NS_PER_MS)
 #define RETRY_WAIT_MAX_NS (30 * NS_PER_S)
+#define HEARD_MAX         64 /* messages in one go: a zygote owes fewer answers */
 
 /* Numbers of the three, for lineage_look() and to be watched by. */
 enum {
@@ -138,7 +139,8 @@ void lineage_look(struct lineage *l, unsigned which)
 	struct zygote *z = all[which];
 	static struct msg m;
 
-	while (z->state != ZYGOTE_ABSENT) {
+	/* What is left is told of again; others want their turn. */
+	for (unsigned i = 0; i < HEARD_MAX && z->state != ZYGOTE_ABSENT; i++) {
 		int r = zygote_hear(z, &m);
 
 		if (r == 0)
