@@ -22,7 +22,9 @@ COLD_FAULTS = 600
 # Room for `preload` in struct image_start, and what is behind it (wire/image.h).
 PRELOAD_ROOM, BEHIND_PRELOAD = 256, 8
 MODULES = {"dying": "import os; os.kill(os.getpid(), 9)",
-           "bending": "import json\ndef dumps(value):\n    raise OSError('bent')\njson.dumps = dumps\n"}
+           "bending": "import json\ndef dumps(value):\n    raise OSError('bent')\njson.dumps = dumps\n",
+           "late": "import os\nclass Late:\n    def __del__(self):\n        os.kill(os.getpid(), 9)\n"
+                   "late = Late()\nlate.itself = late\ndel late\n"}
 # It prints the program instead of running it.
 READER = ('#include <stdio.h>\nint main(int n, char **a) { char t[99]; FILE *f = fopen(a[n - 1], "r");\n'
           'return !f || !fgets(t, 99, f) || printf("read %s", t) < 0; }\n')
@@ -57,7 +59,7 @@ def reader(tmp, *flags):
 def _store(tmp_path_factory):
     """Images: `one`, `two`, `eager`, `spoiled` fit; `stranger` is not trusted; `musl` does not fit;
     `deceiver` only looks as if it did; `shell` has no Python. A module that `dying` preloads ends who
-    imports it, one of `bending` breaks what the interpreter practises."""
+    imports it, one of `bending` breaks what the interpreter practises, one of `late` leaves garbage that ends who collects it."""
     tmp = tmp_path_factory.mktemp("images")
     store = tmp / "store"
     for name in ("one", "two", "eager", "spoiled"):
@@ -286,6 +288,7 @@ def test_a_module_that_cannot_be_preloaded_is_told_and_the_image_is_warm_without
 @pytest.mark.parametrize("name, why", [
     ("dying", "zygote: module dying_module: it ended"),
     ("bending", "zygote: rehearsal printed"),
+    ("late", "zygote: what follows the imports: it ended"),
 ])
 def test_a_preload_that_ends_its_zygote_is_told_and_the_image_is_warm_without(images, name, why):
     server = images()
