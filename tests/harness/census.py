@@ -222,6 +222,17 @@ def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def opened(pid):
+    """{descriptor: what it leads to}, to be shown."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+        except OSError:
+            pass  # it has gone since
+    return dict(sorted(found.items()))
+
+
 def resident_kb(pid, which="VmRSS"):
     """Now; or, "VmHWM", at most until now."""
     return int((_status(pid) or {}).get(which, "0 kB").split()[0])

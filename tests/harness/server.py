@@ -279,7 +279,7 @@ class Server:
         except AssertionError:
             raise AssertionError(f"something leaked: before {before}, now {now}; "
                                  f"{census.processes(self.uid_base, self.pid)}; "
-                                 f"{self.health()}") from None
+                                 f"{census.opened(self.front)}; {self.health()}") from None
 
     def programs(self):
         """Pids of untrusted interpreters that live now."""

@@ -351,6 +351,29 @@ static void a_store_needs_no_file_system_with_files_without_a_name(void **state)
 	}
 }
 
+/* A front is there for long: none should be without a store for what passes in a moment. */
+static void a_shortage_is_no_reason_to_be_without_a_store(void **state)
+{
+	cleanup_fd int image = small_program();
+	const int codes[] = { -EMFILE, -ENFILE, -ENOMEM };
+	unsigned before = count_fds();
+
+	(void)state;
+	settings.artifact_store = 1 << 20;
+	(void)snprintf(settings.artifact_dir, sizeof(settings.artifact_dir), "%s", dir);
+	for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct fault f = { 0 };
+
+		refused_code = codes[i];
+		real = sys;
+		sys.openat = without_tmpfile;
+		assert_int_equal(front_start(&front, image, &settings, &f), codes[i]);
+		sys = real;
+		assert_non_null(strstr(f.text, dir));
+		assert_int_equal(count_fds(), before);
+	}
+}
+
 /* A log whose other end is ours, with as much in it as it holds. */
 static int fill_log(size_t bytes)
 {
@@ -404,6 +427,7 @@ int main(void)
 		CASE(what_somebody_else_has_there_is_left),
 		CASE(whichever_call_of_its_start_fails_no_front_is_left),
 		CASE(a_store_needs_no_file_system_with_files_without_a_name),
+		CASE(a_shortage_is_no_reason_to_be_without_a_store),
 		CASE(an_empty_log_is_no_end_and_a_closed_one_is),
 		CASE(its_last_words_have_a_bound),
 	};

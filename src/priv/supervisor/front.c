@@ -138,7 +138,8 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 }
 
 /* A file without a name on the disk where runs' files are kept: new for each front, and gone with
- * it. -1: none is wanted, or there can be none. */
+ * it. -1: none is wanted, or there can be none, and that front keeps none. Another negative errno:
+ * there will be one in a moment, and no front should be without for that. */
 static int open_store(const struct settings *s)
 {
 	char path[SETTING_TEXT_MAX + 32];
@@ -155,10 +156,10 @@ static int open_store(const struct settings *s)
 		else
 			fd = -errno;
 	}
-	if (fd < 0)
-		log_warn("artifacts", "dir=%s why=\"%s\"", LQ(s->artifact_dir),
-			strerrordesc_np(-fd));
-	return fd < 0 ? -1 : fd;
+	if (fd >= 0 || fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return fd;
+	log_warn("artifacts", "dir=%s why=\"%s\"", LQ(s->artifact_dir), strerrordesc_np(-fd));
+	return -1;
 }
 
 int front_start(struct front *fr, int self_fd, const struct settings *s, struct fault *f)
@@ -188,6 +189,8 @@ int front_start(struct front *fr, int self_fd, const struct settings *s, struct 
 	plan.fds[0] = theirs;
 	plan.fds[1] = fr->listen_fd;
 	store = open_store(s);
+	if (store < -1)
+		return fault_set(f, store, "front: a file in %s", s->artifact_dir);
 	plan.fds[2] = store;
 	r = process_spawn(&plan, &fr->process, f);
 	if (r == 0)
