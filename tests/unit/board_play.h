@@ -27,6 +27,17 @@ extern struct play {
 	int client_fd;
 } play;
 
+/* The first run, and the first cell. */
+static inline struct job *the_job(void)
+{
+	return &play.board.jobs[0];
+}
+
+static inline struct cell *the_cell(void)
+{
+	return &play.pool.cells[0];
+}
+
 /* Before and after each test. What is left at its end, a run or a group, fails the test. */
 int play_begin(void **state);
 int play_end(void **state);

@@ -36,16 +36,6 @@ static int end(void **state)
 	return play_end(state);
 }
 
-static struct job *the_job(void)
-{
-	return &play.board.jobs[0];
-}
-
-static struct cell *the_cell(void)
-{
-	return &play.pool.cells[0];
-}
-
 /* ---- A start that fails ---- */
 
 static void a_main_that_was_dead_before_start_costs_its_run_nothing(void **state)

@@ -41,16 +41,6 @@ static int end(void **state)
 	return play_end(state);
 }
 
-static struct job *the_job(void)
-{
-	return &play.board.jobs[0];
-}
-
-static struct cell *the_cell(void)
-{
-	return &play.pool.cells[0];
-}
-
 static void tell_built(void)
 {
 	const struct msg_built built = { 0 };
@@ -277,21 +267,28 @@ static void what_a_compiler_has_made_stays_for_its_program(void **state)
 	assert_int_equal(build->run, 0);
 }
 
-/* Its main process is over, with success, and others of its cell are not yet. */
-static void a_client_that_leaves_while_a_compiler_is_killed_leaves_no_build(void **state)
+/* Its main process is over, with success, and another of its cell, `child`, is not yet. */
+static const struct build *compiler_that_is_killed(int *child)
 {
 	struct no_process *p = play_release();
 	const struct build *build = compile();
-	cleanup_fd int child = -1;
-	static struct msg m;
 
-	(void)state;
 	play_read(p);
-	assert_non_null(no_process_make(the_cell()->leaf.fd[0], -1, &child));
+	assert_non_null(no_process_make(the_cell()->leaf.fd[0], -1, child));
 	no.stubborn = true;
 	no_process_die(p, 0);
 	play_look();
 	assert_int_equal(the_job()->state, JOB_KILLING);
+	return build;
+}
+
+static void a_client_that_leaves_while_a_compiler_is_killed_leaves_no_build(void **state)
+{
+	cleanup_fd int child = -1;
+	const struct build *build = compiler_that_is_killed(&child);
+	static struct msg m;
+
+	(void)state;
 	board_cancel(&play.board, PLAY_RUN);
 	no.stubborn = false;
 	play_later(NS_PER_S);
@@ -436,21 +433,13 @@ static void only_the_build_that_is_named_goes(void **state)
 	builds_release(&play.pool.builds, two);
 }
 
-/* It has ended with success, and is not dead yet. */
 static void a_client_that_is_lost_while_a_compiler_is_killed_leaves_no_build(void **state)
 {
-	struct no_process *p = play_release();
-	const struct build *build = compile();
 	cleanup_fd int child = -1;
+	const struct build *build = compiler_that_is_killed(&child);
 	static struct msg m;
 
 	(void)state;
-	play_read(p);
-	assert_non_null(no_process_make(the_cell()->leaf.fd[0], -1, &child));
-	no.stubborn = true;
-	no_process_die(p, 0);
-	play_look();
-	assert_int_equal(the_job()->state, JOB_KILLING);
 	board_lose_client(&play.board);
 	no.stubborn = false;
 	play_later(NS_PER_S);

@@ -3,6 +3,8 @@
  * has one version only, and no host gives them all. */
 #include "unit.h"
 
+#include "folder.h"
+
 #include "base/fault.h"
 #include "base/own.h"
 #include "kernel/cgroup_internal.h"
@@ -10,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,20 +65,12 @@ static int set_up(void **state)
 	return dir < 0 ? -1 : 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int tear_down(void **state)
 {
 	(void)state;
 	sys = real;
 	drop_fd(&dir);
-	return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return remove_folder(folder);
 }
 
 static void put(const char *name, const char *text)

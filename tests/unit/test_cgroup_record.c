@@ -2,13 +2,14 @@
  * folders of the same names; real groups are in test_cgroup_tree.c. */
 #include "unit.h"
 
+#include "folder.h"
+
 #include "base/own.h"
 #include "kernel/cgroup_internal.h"
 #include "kernel/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,20 +32,12 @@ static int set_up(void **state)
 	return dir < 0 ? -1 : 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int tear_down(void **state)
 {
 	(void)state;
 	sys = real;
 	drop_fd(&dir);
-	return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return remove_folder(folder);
 }
 
 static int no_fstatfs(int fd, struct statfs *ret)

@@ -143,11 +143,6 @@ static bool fork_main(struct no_process *asked, struct no_process *answering)
 
 /* ---- The run ---- */
 
-static struct cell *the_cell(void)
-{
-	return &play.pool.cells[0];
-}
-
 static struct line *line_of(uint32_t language)
 {
 	for (unsigned i = 0; i < LINES_MAX; i++) {

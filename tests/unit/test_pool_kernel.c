@@ -13,16 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct job *the_job(void)
-{
-	return &play.board.jobs[0];
-}
-
-static struct cell *the_cell(void)
-{
-	return &play.pool.cells[0];
-}
-
 /* ---- Cages ---- */
 
 static void keep_cages(void)

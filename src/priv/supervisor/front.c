@@ -138,15 +138,15 @@ int front_listen(struct front *fr, const struct settings *s, struct fault *f)
 }
 
 /* A file without a name on the disk where runs' files are kept: new for each front, and gone with
- * it. -1: none is wanted, or there can be none, and that front keeps none. Another negative errno:
- * there will be one in a moment, and no front should be without for that. */
-static int open_store(const struct settings *s)
+ * it. *ret stays -1 when none is wanted, or there can be none: that front keeps none. A negative
+ * errno: there will be one in a moment, and no front should be without for that. */
+static int open_store(const struct settings *s, int *ret, struct fault *f)
 {
 	char path[SETTING_TEXT_MAX + 32];
 	int fd;
 
 	if (s->artifact_store == 0)
-		return -1;
+		return 0;
 	fd = sys.openat(AT_FDCWD, s->artifact_dir, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 	if (fd == -EOPNOTSUPP || fd == -EISDIR) {
 		(void)snprintf(path, sizeof(path), "%s/glovebox-XXXXXX", s->artifact_dir);
@@ -156,10 +156,14 @@ static int open_store(const struct settings *s)
 		else
 			fd = -errno;
 	}
-	if (fd >= 0 || fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
-		return fd;
-	log_warn("artifacts", "dir=%s why=\"%s\"", LQ(s->artifact_dir), strerrordesc_np(-fd));
-	return -1;
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return fault_set(f, fd, "front: a file in %s", s->artifact_dir);
+	if (fd < 0)
+		log_warn("artifacts", "dir=%s why=\"%s\"", LQ(s->artifact_dir),
+			strerrordesc_np(-fd));
+	else
+		*ret = fd;
+	return 0;
 }
 
 int front_start(struct front *fr, int self_fd, const struct settings *s, struct fault *f)
@@ -188,9 +192,9 @@ int front_start(struct front *fr, int self_fd, const struct settings *s, struct 
 	plan.err_fd = log_w;
 	plan.fds[0] = theirs;
 	plan.fds[1] = fr->listen_fd;
-	store = open_store(s);
-	if (store < -1)
-		return fault_set(f, store, "front: a file in %s", s->artifact_dir);
+	r = open_store(s, &store, f);
+	if (r < 0)
+		return r;
 	plan.fds[2] = store;
 	r = process_spawn(&plan, &fr->process, f);
 	if (r == 0)
