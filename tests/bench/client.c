@@ -11,8 +11,8 @@
  *   -e FILE      what the program has to print
  *   -f NAME:FILE the file that it has to leave in its directory, and what that begins with: as
  *                it is (command; it is removed then), or as `content` of the reply has it (http)
- *   -r DIR:N     before each run, wait until N cells below that control group are at rest
- *   -p MS        and for that long after it (0)
+ *   -p MS        pause before each run (0)
+ *   -r DIR:N     N cells below that control group are at rest (rest)
  *   -A MIB       address space of the commands
  *
  * Prints one JSON object: elapsed_ns, wrong, why (of the first wrong answer), samples: rows
@@ -37,7 +37,7 @@
 
 struct options {
 	unsigned clients;
-	uint64_t count, warm_up, duration_ns, pace_ns;
+	uint64_t count, warm_up, duration_ns, pause_ns;
 	char *ready_dir;
 	unsigned ready_cells;
 };
@@ -106,16 +106,11 @@ static void once(struct client *c, bool kept)
 	struct sample s = { 0 };
 	bool ok;
 
-	if (options.ready_dir && !ready_wait(options.ready_dir, options.ready_cells)) {
-		ok = wrong(&c->worker, "the pool was not refilled in 20 s");
-	} else {
-		if (options.pace_ns > 0)
-			nanosleep(&(struct timespec){ .tv_sec = (time_t)(options.pace_ns /
-									 1000000000),
-					  .tv_nsec = (long)(options.pace_ns % 1000000000) },
-				NULL);
-		ok = load.once(&c->worker, &s);
-	}
+	if (options.pause_ns > 0)
+		nanosleep(&(struct timespec){ .tv_sec = (time_t)(options.pause_ns / 1000000000),
+				  .tv_nsec = (long)(options.pause_ns % 1000000000) },
+			NULL);
+	ok = load.once(&c->worker, &s);
 	c->worker.runs++;
 	c->last_ns = now_ns();
 	if (!ok && c->wrong++ == 0)
@@ -290,7 +285,7 @@ static bool set_option(int letter, char *value)
 		set_ready(value);
 		return options.ready_cells > 0;
 	case 'p':
-		options.pace_ns = (uint64_t)(number * 1e6);
+		options.pause_ns = (uint64_t)(number * 1e6);
 		return true;
 	case 'A':
 		limit_memory((unsigned long)number);
