@@ -303,6 +303,28 @@ static void on_clash(void *ctx, unsigned file, const char *what)
 		"Value error, this path %s", what);
 }
 
+/* Files that would be too much with nothing beside them: then it is not the sum that is wrong. */
+static bool has_too_large(struct request_inputs *in, const struct api_field *f)
+{
+	const json_t *list = json_object_get(in->root, f->name);
+	uint64_t most = in->settings->input_bytes;
+	bool found = false;
+
+	for (unsigned i = 0; i < in->plan.file_count; i++) {
+		const struct detail_place place = at_item(f, i, members[1]);
+
+		if (in->plan.files[i].size <= most)
+			continue;
+		refuse(in, &place, "value_error",
+			json_object_get(json_array_get(list, i), members[1]),
+			"Value error, this file holds %llu bytes; this server takes at most %llu "
+			"(input-bytes)",
+			(unsigned long long)in->plan.files[i].size, (unsigned long long)most);
+		found = true;
+	}
+	return found;
+}
+
 /* What all files together take. */
 static void check_sums(struct request_inputs *in, const struct api_field *f,
 	const struct inputs_need *need, uint64_t memory_bytes)
@@ -312,7 +334,7 @@ static void check_sums(struct request_inputs *in, const struct api_field *f,
 
 	for (unsigned i = 0; i < in->plan.file_count; i++)
 		sum += in->plan.files[i].size;
-	if (sum > most && in->input_bytes <= most)
+	if (sum > most && in->input_bytes <= most && !has_too_large(in, f))
 		refuse(in, &place, "value_error", NULL,
 			"Value error, files and stdin hold %llu bytes; this server takes at most "
 			"%llu (input-bytes)",

@@ -190,6 +190,13 @@ def test_more_than_the_total_is_refused(server):
     assert found[0][0] == ("stdin",) and "input-bytes" in found[0][2]
 
 
+def test_a_file_that_is_too_large_alone_is_named_by_its_index(server):
+    large = {"path": "large", "content": "x" * 3145729}
+    found = refused(post(server, code="1", files=[{"path": "small", "content": "y"}, large]))
+    assert found == [(("files", 1, "content"), "value_error", "Value error, this file holds 3145729 bytes; this server "
+                      "takes at most 3145728 (input-bytes)")]
+
+
 def test_files_that_leave_no_memory_are_refused_before_anything_runs(server):
     found = refused(post(server, code="1", memory_limit_mb=4, files=[{"path": "a", "content": "x" * 2097153}]))
     assert found[0][0] == ("files",) and "raise memory_limit_mb" in found[0][2]
