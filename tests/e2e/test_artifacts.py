@@ -233,6 +233,48 @@ def test_odd_files_are_named_and_nothing_is_followed(servers, way):
 
 
 @WAYS
+def test_a_sparse_file_is_bounded_while_it_is_made_and_named_when_it_is_too_large(servers, way):
+    """No program can make one of 2^63 bytes; what the walk makes of one is in tests/unit/test_collect.c."""
+    r = run(servers(way), """
+import errno, os, resource
+f = os.open('sparse', os.O_CREAT | os.O_WRONLY)
+for size in (2 ** 63 - 1, 2 ** 62, 2 ** 40):
+    try:
+        os.ftruncate(f, size)
+        print('made', size)
+    except OSError as e:
+        print(errno.errorcode[e.errno])
+most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+os.ftruncate(f, most)
+print(most)
+""")
+    *refused, most = r["stdout"].split()
+    assert refused == ["EFBIG"] * 3, r
+    assert [(s["path"], s["size"], s["reason"]) for s in r["skipped"]] == [("sparse", int(most), "too_large")], r
+
+
+def test_who_collects_has_no_rights(servers):
+    server = servers("warm", "--artifact-bytes", "1G", "--artifact-store", "2G", "--cage-runs", "2")
+    seen = {}
+
+    def look(pid):
+        seen.update(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        seen["fds"] = sorted(census.opened(pid).values())
+        seen["root"] = os.listdir(f"/proc/{pid}/root")
+
+    with ThreadPoolExecutor(1) as pool:
+        looked = pool.submit(in_the_middle, server, look)
+        r = run(server, MANY_TO_READ, "list")
+        looked.result()
+    assert len(r["files"]) == 60 and r["warnings"] == [], r
+    assert {seen[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}, seen
+    assert (seen["NoNewPrivs"], seen["Seccomp"], seen["Groups"].strip()) == ("1", "2", ""), seen
+    uids = {int(uid) for uid in seen["Uid"].split() + seen["Gid"].split()}
+    assert len(uids) == 1 and server.uid_base <= uids.pop() < server.uid_base + 65536, seen
+    assert seen["root"] == [], seen
+
+
+@WAYS
 def test_depth_and_length_of_paths_are_bounded_and_what_is_beyond_is_named(servers, way):
     r = run(servers(way, "--artifact-files", "200"), """
 import os
@@ -302,8 +344,8 @@ MANY_TO_READ = "import os\nfor i in range(60):\n    with open(f'f{i:02}', 'wb') 
 READ_BEFORE_ITS_END = 50 << 20
 
 
-def kill_in_the_middle(server):
-    """End the next collector with SIGKILL when it has read some files; its pid."""
+def in_the_middle(server, act):
+    """Do act(pid) to the next collector when it has read some files; its pid."""
     def halfway():
         for pid in map(int, Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()):
             if census.cmdline(pid)[1:2] == ["collect"] and \
@@ -312,7 +354,7 @@ def kill_in_the_middle(server):
         return None
 
     pid = wait_for("a collector in the middle of its walk", halfway, pause_s=0.001)
-    os.kill(pid, signal.SIGKILL)
+    act(pid)
     return pid
 
 
@@ -323,7 +365,7 @@ def test_a_collector_that_is_killed_costs_the_files_that_it_had_not_sent(servers
     assert run(server, "open('f', 'w').write('before')")["files"][0]["content"] == "before"
     before = server.rest()
     with ThreadPoolExecutor(1) as pool:
-        killed = pool.submit(kill_in_the_middle, server)
+        killed = pool.submit(in_the_middle, server, lambda pid: os.kill(pid, signal.SIGKILL))
         r = run(server, MANY_TO_READ, mode)
         pid = killed.result()
     assert (r["status"], r["cause"], r["stdout"], r["exit_code"]) == ("success", "exit", "done\n", 0), r

@@ -171,6 +171,31 @@ static void when_the_time_is_up_the_rest_is_still_named(void **state)
 	assert_string_equal(told, "a!time b/c!time +0");
 }
 
+/* Its size is a number that nothing is allocated or read for. */
+static void a_hole_as_large_as_a_file_can_be_is_named_and_not_read(void **state)
+{
+	struct files_caps caps = roomy;
+	struct stat st;
+	char path[256];
+
+	(void)state;
+	assert_int_equal(rmdir(root), 0);
+	(void)snprintf(
+		root, sizeof(root), "/dev/shm/glovebox-collect-XXXXXX"); /* a tmpfs has them */
+	assert_non_null(mkdtemp(root));
+	make_file("a", "");
+	make_file("b", "2");
+	(void)snprintf(path, sizeof(path), "%s/a", root);
+	assert_int_equal(truncate(path, INT64_MAX), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_size == INT64_MAX);
+	assert_int_equal(collect(&caps), 0);
+	assert_string_equal(told, "a!too_large b=2 +0");
+	caps.file_bytes = UINT64_MAX;
+	assert_int_equal(collect(&caps), 0);
+	assert_string_equal(told, "a!total_bytes b=2 +0");
+}
+
 /* ---- What changes under the walk's hands ---- */
 
 static ssize_t read_and_append(int fd, void *bytes, size_t room)
@@ -334,6 +359,8 @@ int main(void)
 			a_tree_is_walked_in_the_order_of_its_paths, begin, end),
 		cmocka_unit_test_setup_teardown(
 			when_the_time_is_up_the_rest_is_still_named, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_hole_as_large_as_a_file_can_be_is_named_and_not_read, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_file_that_changes_while_it_is_read_is_said_to_have_changed, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_opened_is_what_was_looked_at, begin, end),
