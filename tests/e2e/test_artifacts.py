@@ -464,6 +464,30 @@ def test_files_are_kept_for_as_long_as_the_setting_says(servers):
     assert "no longer" in gone.json()["detail"]
 
 
+def deleted_files_below(folder, pid):
+    return [path for path in census.opened(pid).values() if path.startswith(f"{folder}/") and path.endswith(" (deleted)")]
+
+
+@pytest.mark.parametrize("who", ["front", "server"])
+def test_files_are_on_disk_without_a_name_and_gone_after_a_restart(serve, tmp_path, who):
+    flags = ["--artifact-dir", str(tmp_path)]
+    tmp_path.chmod(0o755)
+    server = serve(*flags)
+    r = run(server, "open('a', 'wb').write(b'x' * 100000)", "list")
+    href = r["files"][0]["href"]
+    assert server.request("GET", href).body == b"x" * 100000
+    front = server.front
+    assert len(deleted_files_below(tmp_path, front)) == 1 and os.listdir(tmp_path) == []
+    if who == "front":
+        os.kill(front, signal.SIGKILL)
+        wait_for("the next one", lambda: "ev=front_restarted" in server.log() and server.is_ready())
+    else:
+        assert server.stop() == 0
+        server = serve(*flags)
+    assert server.request("GET", href).status == 404 and os.listdir(tmp_path) == []
+    assert len(deleted_files_below(tmp_path, server.front)) == 1
+
+
 def test_a_full_store_is_named_and_gets_room_again(servers):
     server = servers("warm", "--artifact-store", "100K", "--artifact-inline-bytes", "10K", "--artifact-keep", "1s")
     code = "for n in 'abc': open(n, 'wb').write(b'x' * 60000)\nopen('d', 'wb').write(b'y' * 5000)"
