@@ -3,6 +3,7 @@ import gzip
 import json
 import lzma
 import os
+import pty
 import re
 import select
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 
 import pytest
@@ -100,6 +102,29 @@ def refused(done, *parts):
     assert said.startswith("glovebox: image import: ") and said.count("\n") == 1, said
     for part in parts:
         assert part in said, said
+
+
+def on_a_terminal(store, *args):
+    """What `glovebox image` writes to its standard error, if that is a terminal; and its exit status."""
+    master, slave = pty.openpty()
+    said = []
+
+    def read():
+        try:
+            while data := os.read(master, 4096):
+                said.append(data)
+        except OSError:  # EIO: nobody has it open any more
+            pass
+
+    with subprocess.Popen([PROGRAM, "image", "--image-dir", store, *args], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=slave) as process:
+        os.close(slave)
+        reader = threading.Thread(target=read)
+        reader.start()
+        process.wait(timeout=120)
+        reader.join()
+    os.close(master)
+    return b"".join(said).decode(), process.returncode
 
 
 def listing(image):
@@ -274,6 +299,17 @@ def test_path_home_and_lang_have_a_place_however_many_there_are(take, inside):
     assert inside("echo $PATH $HOME $LANG $V11 [$V12]").stdout == b"/bin /workspace C.UTF-8 1 []\n"
     assert take(docker_save(busybox(), env=many), "--replace").returncode == 0
     assert inside("echo $PATH").stdout.startswith(b"/usr/local/sbin:")
+
+
+def test_on_a_terminal_a_line_says_how_far_an_import_is(store, image, tmp_path):
+    (tmp_path / "archive.tar").write_bytes(docker_save(busybox(), tar(*(entry(f"noise{i}", os.urandom(24 << 20)) for i in range(2)))))
+    said, status = on_a_terminal(store, "import", tmp_path / "archive.tar", "test")
+    steps = re.findall(r"\rtest: (reading|packing) layer (\d) of 2, (\d+) MB\033\[K", said)
+    assert status == 0 and {s[:2] for s in steps} == {(p, n) for p in ("reading", "packing") for n in "12"}, said
+    assert max(int(megabytes) for _, _, megabytes in steps) >= 8, said
+    assert "\n" not in said.split("\r\033[K")[0] and said.count("\r\033[K") == 1, said  # one line, which goes
+    done = image("import", "--replace", tmp_path / "archive.tar", "test")
+    assert b"\r" not in done.stderr, done
 
 
 # Refused -------------------------------------------------------------------------
@@ -741,6 +777,14 @@ def test_an_image_is_built_of_debians_packages_as_a_manifest_says(build, inside,
     assert inside("echo $GREETING; busybox id -u").stdout == b"hello\n1000\n"
     assert listing(image)[0]["argv"] == ["/bin/busybox", "sh", "main.sh"]
     assert b"--replace takes its place" in build(TINY).stderr
+
+
+def test_on_a_terminal_a_line_says_how_far_a_build_is(store, tmp_path):
+    (tmp_path / "manifest.yaml").write_text(TINY)
+    said, status = on_a_terminal(store, "build", tmp_path / "manifest.yaml")
+    seconds = [int(s) for s in re.findall(r"\rtest: fetching and unpacking packages, (\d+) s\033\[K", said)]
+    assert status == 0 and seconds == list(range(1, len(seconds) + 1)) != [], said
+    assert "\rtest: packing layer 1 of 1, " in said, said
 
 
 @pytest.mark.parametrize("good, bad, parts", [

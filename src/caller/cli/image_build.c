@@ -119,8 +119,19 @@ static void join_packages(const struct msg_plan *p, char ret[static PACKAGES_TEX
 			ret + used, PACKAGES_TEXT_MAX - used, "%s%s", i ? "," : "", p->packages[i]);
 }
 
+#define FETCHING "fetching and unpacking packages"
+
+static void on_second(void *ctx, unsigned seconds)
+{
+	const struct msg_plan *p = ctx;
+	char step[64];
+
+	(void)snprintf(step, sizeof(step), FETCHING ", %u s", seconds);
+	image_say_step(p->name, step);
+}
+
 /* It works for minutes: when this command is ended, it is to end as well, and clean up. */
-static int mmdebstrap(const struct msg_plan *p, const glob_t *sources, int out_fd, struct fault *f)
+static int mmdebstrap(struct msg_plan *p, const glob_t *sources, int out_fd, struct fault *f)
 {
 	char include[PACKAGES_TEXT_MAX], variant[PLAN_WORD_MAX + 16];
 	const char *const head[] = { "setpriv", "--pdeathsig", "TERM", "mmdebstrap", "--quiet",
@@ -139,13 +150,13 @@ static int mmdebstrap(const struct msg_plan *p, const glob_t *sources, int out_f
 	r = command_start(&c, argv, -1, out_fd, f);
 	c.name = "mmdebstrap";
 	if (r == 0)
-		r = command_wait(&c, f);
+		r = command_watch(&c, on_second, p, f);
 	command_end(&c);
 	return r;
 }
 
 /* From the sources of packages that apt has on this host. */
-static int fetch(const struct msg_plan *p, int out_fd, struct fault *f)
+static int fetch(struct msg_plan *p, int out_fd, struct fault *f)
 {
 	CLEANUP(globfree) glob_t sources = { 0 };
 	const char *const patterns[] = { "/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list",
@@ -172,7 +183,7 @@ int image_build(struct image_command *c, struct fault *f)
 	root = r < 0 ? r : source_nameless(&c->store, f);
 	if (root < 0)
 		return root;
-	image_say_step(plan.name, "fetching and unpacking packages");
+	image_say_step(plan.name, FETCHING);
 	r = fetch(&plan, root, f);
 	image_say_step(plan.name, NULL);
 	if (r < 0)

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,6 +105,17 @@ int command_wait(struct command *c, struct fault *f)
 	if (WIFSIGNALED(status))
 		return fault_say(f, -EIO, "%s was killed by signal %d", c->name, WTERMSIG(status));
 	return fault_say(f, -EIO, "%s failed: %s", c->name, said[0] ? said : "it does not say why");
+}
+
+int command_watch(
+	struct command *c, void (*tick)(void *ctx, unsigned seconds), void *ctx, struct fault *f)
+{
+	cleanup_fd int fd = c->pid > 0 ? pidfd_open(c->pid, 0) : -1;
+	struct pollfd ended = { .fd = fd, .events = POLLIN };
+
+	for (unsigned seconds = 1; fd >= 0 && poll(&ended, 1, 1000) == 0; seconds++)
+		tick(ctx, seconds);
+	return command_wait(c, f);
 }
 
 void command_end(struct command *c)

@@ -24,5 +24,10 @@ int command_start(struct command *c, const char *const *argv, int in_fd, int out
 /* Wait for its end. A status that is not 0 is a fault with the end of what it has said. */
 int command_wait(struct command *c, struct fault *f) __attribute__((nonnull));
 
+/* The same, and tick(ctx, seconds) is called with each second that it takes: for work of minutes that a
+ * person waits for. */
+int command_watch(struct command *c, void (*tick)(void *ctx, unsigned seconds), void *ctx,
+	struct fault *f) __attribute__((nonnull(1, 2, 4)));
+
 /* Kill it, if it is there, and forget it. */
 void command_end(struct command *c) __attribute__((nonnull));
