@@ -276,6 +276,24 @@ def test_run_takes_files_variables_and_arguments(tmp_path):
     assert done.stdout == b"['--timeout', 'x', '--', '-'] ['data.csv', 'in', 'main.py'] b=c\n"
 
 
+def test_run_has_a_program_of_several_files_with_its_entry_point(tmp_path):
+    (tmp_path / "part.py").write_text("def name(): return __file__")
+    code = "import os, part, sys\nprint(sys.argv, part.name(), os.listdir('.'))"
+    done = run(tmp_path, "--entry-point", "app/run.py", "--file", "@/part.py=app/part.py", "@/prog.py", "x", code=code)
+    assert (done.returncode, done.stderr) == (0, b""), done
+    assert done.stdout == b"['app/run.py', 'x'] /workspace/app/part.py ['app']\n"
+    done = glovebox("run", "--timeout", "30", "--language", "js", "--entry-point", "a.mjs", "-",
+                    input="import fs from 'fs'; console.log(fs.readdirSync('.'))")
+    assert (done.returncode, done.stdout) == (0, b"[ 'a.mjs' ]\n"), done
+
+
+@pytest.mark.parametrize("name, words", [
+    ("../x", "must have no component"), ("", "must"), ("-c", 'must not begin with "-"'), ("data.csv", "twice")])
+def test_run_says_what_is_wrong_with_its_entry_point(tmp_path, name, words):
+    done = run(tmp_path, "--file", "@/data.csv", f"--entry-point={name}", "@/prog.py")
+    assert done.returncode == 125 and done.stdout == b"" and words in done.stderr.decode(), done
+
+
 @pytest.mark.parametrize("flags,words", [
     (["--file", "@/none"], "No such file"), (["--file", "@"], "Is a directory"), (["--file", "/dev/zero"], "Invalid argument"),
     (["--file", "@/data.csv=../x"], 'must have no component'), (["--file", "@/data.csv=main.py"], "holds the code"),

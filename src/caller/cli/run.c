@@ -46,7 +46,8 @@ enum {
 	OPTION_OUT,
 	OPTION_RETURN_LAST,
 	OPTION_FIGURES,
-	OPTION_INTERLEAVED
+	OPTION_INTERLEAVED,
+	OPTION_ENTRY_POINT
 };
 
 struct run {
@@ -214,6 +215,8 @@ static bool on_name(struct run *run, int key, const char *arg)
 		run->runtimes = arg;
 	else if (key == OPTION_OUT)
 		run->out_dir = arg;
+	else if (key == OPTION_ENTRY_POINT)
+		run->request.entry_point = arg;
 	else if (key == ARGP_KEY_ARG)
 		run->file = arg;
 	else
@@ -264,6 +267,10 @@ static void parse(int argc, char **argv, struct run *run)
 			"its standard input; - for our own (default: none)", 0 },
 		{ "file", OPTION_FILE, "PATH[=NAME]", 0,
 			"a file that lies in its working directory, as NAME; again for more", 0 },
+		{ "entry-point", OPTION_ENTRY_POINT, "NAME", 0,
+			"where FILE lies in its working directory, and what it is called there "
+			"(default: as its language has it, main.py)",
+			0 },
 		{ "env", OPTION_ENV, "NAME=VALUE", 0,
 			"a variable of its environment; again for more", 0 },
 		{ "out", OPTION_OUT, "DIR", 0,
@@ -297,9 +304,9 @@ static void parse(int argc, char **argv, struct run *run)
 
 	int at;
 
-	options[15] = options_setting("cgroup");
-	options[16] = options_setting("allow-degraded");
-	options[17] = options_setting("image-dir");
+	options[16] = options_setting("cgroup");
+	options[17] = options_setting("allow-degraded");
+	options[18] = options_setting("image-dir");
 	at = options_operand(&argp, argc, argv);
 	if (at + 1 < argc) {
 		run->request.args = (const char *const *)(argv + at + 1);
@@ -329,6 +336,12 @@ static int read_code(struct run *run)
 	if ((size_t)n > CODE_BYTES_MAX) {
 		error(0, 0, "%s: is larger than any program may be", run->file);
 		return -1;
+	}
+	if (run->request.entry_point) {
+		if (run_inputs_entry(&run->inputs, run->request.entry_point, code, (size_t)n) < 0)
+			return -1;
+		code = NULL;
+		return 0;
 	}
 	run->code = take_ptr(code);
 	run->request.code = run->code;
@@ -575,7 +588,6 @@ int run_main(int argc, char **argv)
 	options_add_environment(&run.records);
 	parse(argc, argv, &run);
 	run.request.context = &run;
-	run_inputs_lend(&run.inputs, &run.request);
 	if (run.json) {
 		run.request.flags |= GBX_WANT_JSON;
 		run.request.on_output = NULL;
@@ -590,5 +602,6 @@ int run_main(int argc, char **argv)
 	}
 	if (read_code(&run) < 0 || open_input(&run) < 0)
 		return EXIT_GLOVEBOX;
+	run_inputs_lend(&run.inputs, &run.request);
 	return run_program(&run);
 }

@@ -51,31 +51,44 @@ static void *grown(void *list, size_t count, size_t size)
 	return reallocarray(list, count + 1, size);
 }
 
+/* `bytes` is taken when it is 0. */
+static int add(struct run_inputs *in, const char *name, void *bytes, size_t len)
+{
+	struct gbx_file *files = grown(in->files, in->file_count, sizeof(*files));
+
+	if (!files)
+		return complain(-ENOMEM, name);
+	in->files = files;
+	in->files[in->file_count++] = (struct gbx_file){ .path = name, .bytes = bytes, .len = len };
+	in->bytes += len;
+	return 0;
+}
+
 int run_inputs_file(struct run_inputs *in, const char *arg)
 {
 	const char *equals = strrchr(arg, '='), *slash;
 	cleanup_free char *path = equals ? strndup(arg, (size_t)(equals - arg)) : strdup(arg);
-	struct gbx_file file = { 0 }, *files;
-	void *bytes = NULL;
+	cleanup_free void *bytes = NULL;
+	const char *name;
+	size_t len;
 	int r;
 
 	if (!path)
 		return complain(-ENOMEM, arg);
 	slash = strrchr(path, '/');
-	file.path = equals ? equals + 1 : slash ? arg + (slash + 1 - path) : arg;
-	r = read_file(path, INPUT_BYTES_MAX - in->bytes, &bytes, &file.len);
+	name = equals ? equals + 1 : slash ? arg + (slash + 1 - path) : arg;
+	r = read_file(path, INPUT_BYTES_MAX - in->bytes, &bytes, &len);
 	if (r < 0)
 		return complain(r, path);
-	files = grown(in->files, in->file_count, sizeof(*files));
-	if (!files) {
-		free(bytes);
-		return complain(-ENOMEM, path);
-	}
-	file.bytes = bytes;
-	in->files = files;
-	in->files[in->file_count++] = file;
-	in->bytes += file.len;
-	return 0;
+	r = add(in, name, bytes, len);
+	if (r == 0)
+		bytes = NULL;
+	return r;
+}
+
+int run_inputs_entry(struct run_inputs *in, const char *name, void *bytes, size_t len)
+{
+	return add(in, name, bytes, len);
 }
 
 int run_inputs_env(struct run_inputs *in, const char *arg)

@@ -20,6 +20,11 @@ struct run_inputs {
  * own last component. 0, or -1 after a message on stderr. */
 int run_inputs_file(struct run_inputs *in, const char *arg) __attribute__((nonnull));
 
+/* --entry-point NAME: these bytes are the program, and lie there. `bytes` is taken when it is 0, and -1
+ * comes after a message on stderr. */
+int run_inputs_entry(struct run_inputs *in, const char *name, void *bytes, size_t len)
+	__attribute__((nonnull));
+
 /* --env NAME=VALUE; what is wrong with it is found by gbx_run(). 0 or -ENOMEM. */
 int run_inputs_env(struct run_inputs *in, const char *arg) __attribute__((nonnull));
 
