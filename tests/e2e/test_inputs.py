@@ -296,6 +296,9 @@ def test_run_says_what_is_wrong_with_its_entry_point(tmp_path, name, words):
 
 @pytest.mark.parametrize("flags,words", [
     (["--file", "@/none"], "No such file"), (["--file", "@"], "Is a directory"), (["--file", "/dev/zero"], "Invalid argument"),
+    # Longer and shorter than it says that it is, as a file that somebody writes to meanwhile.
+    (["--file", "/proc/self/status"], "/proc/self/status: it changed while it was read"),
+    (["--file", "/sys/devices/system/cpu/online"], "it changed while it was read"),
     (["--file", "@/data.csv=../x"], 'must have no component'), (["--file", "@/data.csv=main.py"], "holds the code"),
     (["--file", "@/data.csv", "--file", "@/data.csv"], "twice"), (["--env", "PATH=x"], "cannot be set"),
     (["--env", "A"], "NAME=VALUE"),

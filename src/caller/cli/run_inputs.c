@@ -19,7 +19,8 @@ static int complain(int e, const char *what)
 	return -1;
 }
 
-/* All of a regular file, of at most `room` bytes. */
+/* All of a regular file, of at most `room` bytes. -EBUSY: it is not as long as it said, since somebody
+ * writes to it, or because the kernel makes it up (/proc, /sys). */
 static int read_file(const char *path, uint64_t room, void **ret, size_t *ret_len)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -38,7 +39,7 @@ static int read_file(const char *path, uint64_t room, void **ret, size_t *ret_le
 	n = bytes ? io_read_all(fd, bytes, (size_t)st.st_size + 1) : -ENOMEM;
 	if (n < 0)
 		return (int)n;
-	if (n > st.st_size)
+	if (n != st.st_size)
 		return -EBUSY;
 	*ret = take_ptr(bytes);
 	*ret_len = (size_t)n;
@@ -78,6 +79,11 @@ int run_inputs_file(struct run_inputs *in, const char *arg)
 	slash = strrchr(path, '/');
 	name = equals ? equals + 1 : slash ? arg + (slash + 1 - path) : arg;
 	r = read_file(path, INPUT_BYTES_MAX - in->bytes, &bytes, &len);
+	if (r == -EBUSY) {
+		error(0, 0, "%s: it changed while it was read, or its size is not what it holds",
+			path);
+		return -1;
+	}
 	if (r < 0)
 		return complain(r, path);
 	r = add(in, name, bytes, len);
