@@ -187,6 +187,8 @@ struct gbx_request {
 	/* Called behind the end of the program, for each file that it has left, in the order of
 	 * their paths; NULL: they are not looked for. The settings artifact-* bound them. */
 	gbx_artifact_fn on_artifact;
+	uint64_t output_bytes; /* most that is kept of each output stream; 0: the setting
+				  output-bytes, which is also the most */
 };
 
 /* Something that the run has run into, as the API's denials[] say it. The texts are

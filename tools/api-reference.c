@@ -22,6 +22,7 @@
 static const struct settings defaults = {
 	.def = { .timeout_us = 3000000, .memory_bytes = 64 << 20, .cpu_milli = 500, .pids = 32 },
 	.max = { .timeout_us = 300000000, .pids = 512 },
+	.output_bytes = 1 << 20,
 };
 
 static char *with_tables(const char *page)

@@ -79,6 +79,10 @@ const struct api_field api_fields[API_FIELDS] = {
 		"How the figures that matplotlib has open at the end come back: `png`, `svg`, `both` "
 		"or `none`.",
 		"\"svg\"", 0 },
+	[API_OUTPUT_BYTES] = { API_OUTPUT_BYTES, API_BYTES, false, "output_bytes", "Output Bytes",
+		"Most bytes that are kept of each output stream: of a longer one the first and the "
+		"last half of that many.",
+		"65536", 1 },
 	[API_INTERLEAVED] = { API_INTERLEAVED, API_BOOLEAN, false, "interleaved", "Interleaved",
 		"Whether both streams also come back as one list of timed chunks, in the order in "
 		"which they were read.",
@@ -121,6 +125,7 @@ const char *api_type_word(enum api_type type)
 		[API_STRING] = "string",
 		[API_NUMBER] = "number",
 		[API_INTEGER] = "integer",
+		[API_BYTES] = "integer",
 		[API_BOOLEAN] = "boolean",
 		[API_NAME] = "string",
 		[API_ENCODING] = "string",
@@ -200,7 +205,12 @@ struct api_range api_field_range(const struct api_field *f, const struct setting
 		.cpu_milli = LIMIT_CPU_MIN_MILLI,
 		.pids = LIMIT_PIDS_MIN,
 	};
-	struct api_range r = {
+	struct api_range r;
+
+	if (f->type == API_BYTES)
+		return (struct api_range){ 1, (double)s->output_bytes, (double)s->output_bytes,
+			true };
+	r = (struct api_range){
 		.least = api_field_get(f, &least),
 		.most = api_field_get(f, &s->max),
 		.def = api_field_get(f, &s->def),

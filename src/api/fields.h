@@ -16,6 +16,7 @@ enum api_type {
 	API_STRING,
 	API_NUMBER,
 	API_INTEGER,
+	API_BYTES, /* a number of bytes, of which the one setting says the most */
 	API_BOOLEAN,
 	API_NAME,      /* the name of a language or an image */
 	API_ENCODING,  /* "utf8" or "base64" */
@@ -45,6 +46,7 @@ enum api_meaning {
 	API_REPORT,
 	API_RETURN_LAST,
 	API_FIGURES,
+	API_OUTPUT_BYTES,
 	API_INTERLEAVED,
 	API_ARTIFACTS,
 	API_FIELDS
@@ -81,7 +83,7 @@ const char *api_type_word(enum api_type type); /* JSON Schema's word */
 /* The field of that name (`len` bytes), or NULL. */
 const struct api_field *api_field_by_name(const char *name, size_t len) __attribute__((nonnull));
 
-/* CHECKs that the field is numeric. */
+/* CHECKs that the field is numeric, or API_BYTES. */
 struct api_range api_field_range(const struct api_field *f, const struct settings *s)
 	__attribute__((nonnull));
 

@@ -166,6 +166,7 @@ static void put_bounds(struct writer *w, const struct api_field *f, const struct
 	case API_STRING:
 	case API_NUMBER:
 	case API_INTEGER:
+	case API_BYTES:
 	default:
 		if (f->meaning == API_CODE)
 			writer_u64(w, "maxLength", s->code_bytes);
@@ -181,7 +182,7 @@ static void put_request_field(struct writer *w, const struct api_field *f, const
 	writer_close(w);
 	writer_string(w, "title", f->title);
 	writer_string(w, "description", f->description);
-	if (api_field_numeric(f)) {
+	if (api_field_numeric(f) || f->type == API_BYTES) {
 		struct api_range r = api_field_range(f, s);
 
 		writer_number(w, "minimum", r.least);

@@ -33,6 +33,7 @@ static const char *default_text(const struct api_field *f)
 	case API_STRING:
 	case API_NUMBER:
 	case API_INTEGER:
+	case API_BYTES:
 	case API_STRINGS:
 	case API_VARIABLES:
 	case API_FILES:
@@ -50,7 +51,7 @@ static void put_request(FILE *f, const struct settings *s)
 
 		(void)fprintf(f, "| `%s` | %s%s |", field->name, api_type_word(field->type),
 			field->required ? ", required without `entry_point`" : "");
-		if (api_field_numeric(field)) {
+		if (api_field_numeric(field) || field->type == API_BYTES) {
 			struct api_range r = api_field_range(field, s);
 
 			put_number(f, r.has_def, r.def);

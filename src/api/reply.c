@@ -96,7 +96,7 @@ static void put_limits(struct writer *w, const struct api_reply *r)
 			writer_number(w, f->name, api_field_get(f, r->limits));
 	}
 	writer_bool(w, api_fields[API_NETWORK].name, false);
-	writer_u64(w, "output_bytes", r->hello->settings.output_bytes);
+	writer_u64(w, api_fields[API_OUTPUT_BYTES].name, r->output_bytes);
 	writer_close(w);
 }
 

@@ -22,6 +22,7 @@ struct api_reply {
 	const struct msg_hello *hello; /* the layers in force and the caps */
 	const struct msg_result *result;
 	const struct run_limits *limits;    /* as submitted */
+	uint64_t output_bytes;              /* that were to be kept of each stream */
 	const char *language;               /* its name; NULL: it was in an image */
 	const char *image;                  /* that it was in; NULL: none */
 	struct output_capture *out, *err;   /* straightened, not consumed */

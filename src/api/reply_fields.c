@@ -265,7 +265,7 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_FIXED, REPLY_INTEGER, "env", "Most members of `env`.", "128", 0 },
 	{ REPLY_FIXED, REPLY_INTEGER, "words_bytes",
 		"Most bytes of all `args`, and of all of `env`.", "65536", 0 },
-	{ REPLY_FIXED, REPLY_INTEGER, "output_bytes", "Bytes kept of each output stream.",
+	{ REPLY_FIXED, REPLY_INTEGER, "output_bytes", "Most bytes kept of each output stream.",
 		"1048576", 0 },
 	{ REPLY_FIXED, REPLY_INTEGER, "workspace_inodes",
 		"Files and directories that a run may make.", "4096", 0 },

@@ -181,7 +181,7 @@ static bool has_fraction(double n)
 static const char *no_number_type(
 	const struct api_field *f, const json_t *v, const struct scan_odd *odd)
 {
-	bool integer = f->type == API_INTEGER;
+	bool integer = f->type != API_NUMBER;
 
 	if (odd->len > 0 && odd->what == SCAN_TOO_BIG)
 		return NULL;
@@ -197,7 +197,7 @@ static const char *no_number_type(
 }
 
 static void check_number(struct parse *p, const struct api_field *f, const json_t *v,
-	const struct detail_input *input, struct run_limits *l)
+	const struct detail_input *input, struct api_request *r)
 {
 	struct api_range range = api_field_range(f, p->settings);
 	const char *type = no_number_type(f, v, &p->odd[f->meaning]);
@@ -206,7 +206,10 @@ static void check_number(struct parse *p, const struct api_field *f, const json_
 	if (input->raw) /* only its text is left, and it lies outside of every range */
 		n = input->raw[0] == '-' ? -INFINITY : INFINITY;
 	if (!type && n >= range.least && n <= range.most) {
-		api_field_set(f, l, n);
+		if (f->type == API_BYTES)
+			r->output_bytes = (uint64_t)n;
+		else
+			api_field_set(f, &r->limits, n);
 		return;
 	}
 	p->faults++;
@@ -404,7 +407,8 @@ static void check_value(struct parse *p, const struct api_field *f, const json_t
 		break;
 	case API_NUMBER:
 	case API_INTEGER:
-		check_number(p, f, v, input, &r->limits);
+	case API_BYTES:
+		check_number(p, f, v, input, r);
 		break;
 	case API_WORD:
 		if (f->meaning == API_ARTIFACTS)
@@ -541,7 +545,9 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 	const json_t *code;
 	int r;
 
-	*ret = (struct api_request){ .language = 0, .report = true, .figures = REPORT_PNG };
+	*ret = (struct api_request){
+		.output_bytes = s->output_bytes, .report = true, .figures = REPORT_PNG
+	};
 	p.offers = server->offers ? server->offers : &nothing;
 	choose_language(&p, 0, ret);
 	*ret_why = (struct api_refusal){ 0 };

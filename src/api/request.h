@@ -37,6 +37,7 @@ struct api_request {
 	uint32_t language;        /* its number */
 	struct run_limits limits; /* every member set: given or default */
 	bool allow_network;
+	uint64_t output_bytes; /* most that is kept of each stream: given or default */
 	bool interleaved;
 	enum artifacts artifacts; /* what of its files is wanted */
 	bool report, return_last; /* what the interpreter shall tell */

@@ -131,8 +131,8 @@ def test_run_of_what_does_not_look_like_python_says_so_when_it_has_failed(tmp_pa
 
 
 @pytest.mark.parametrize("args, word", [
-    (["--figures", "png", "-"], "--figures and --interleaved need --json"),
-    (["--interleaved", "-"], "--figures and --interleaved need --json"),
+    (["--figures", "png", "-"], "--interleaved and --output-bytes need --json"),
+    (["--interleaved", "-"], "--interleaved and --output-bytes need --json"),
     (["--timeout", "5sec", "-"], 'timeout: "5sec" is not above 0 and of the form 3, 1.5s, 200ms or 2m'),
     (["--memory", "64MBit", "-"], "64 (MiB), 64M or 1.5G"),
     (["--memry", "64", "-"], "there is no option --memry; did you mean --memory?"),

@@ -1,9 +1,14 @@
 """What a program writes comes back byte for byte, each stream for itself and, when it is asked for, as
 one list in the order in which it was written; a flood costs the server nothing that grows with it."""
 import base64
+import json
+import string
 from pathlib import Path
 
 import pytest
+
+from harness.cli import glovebox
+from harness.reply import Reply
 
 FLAGS = ["--output-bytes", "64K"]
 ROOMY = {"timeout_seconds": 30, "memory_limit_mb": 128, "cpu_limit": 1}
@@ -77,6 +82,34 @@ def test_what_was_dropped_of_a_stream_is_dropped_in_the_list_and_counted(server)
     assert r["interleaved"]["chunks_omitted"] == 0
     assert joined(r, "stdout") == r.raw("stdout") and joined(r, "stderr") == b"end"
     assert sum(c["dropped"] for c in r["interleaved"]["chunks"]) == r.dropped("stdout")
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000, 65536])
+def test_a_request_says_how_much_is_kept_of_each_stream(server, most):
+    code = "import os, string\nos.write(1, string.ascii_letters.encode() * 2000)\nos.write(2, b'e')"
+    r = server.execute(code, output_bytes=most, interleaved=True)
+    whole = (string.ascii_letters * 2000).encode()
+    head, tail = whole[:most - most // 2], whole[len(whole) - most // 2:]
+    assert (r.raw("stdout"), r.dropped("stdout")) == (head + tail, len(whole) - most) and r["stderr"] == "e", r
+    assert r["output"]["stdout"]["head_bytes"] == len(head) and r["limits"]["output_bytes"] == most
+    assert joined(r, "stdout") == r.raw("stdout")
+    again = server.execute(code)
+    assert (again["limits"]["output_bytes"], again.dropped("stdout")) == (64 << 10, len(whole) - (64 << 10))
+
+
+def test_the_compilers_output_is_bounded_by_the_request_too(server):
+    r = server.execute("#error " + "x" * 5000, language="c", timeout_seconds=30, output_bytes=100)
+    assert r["cause"] == "compile" and len(r["compile"]["stderr"]) == 100, r
+
+
+def test_run_json_has_as_much_of_each_stream_as_is_asked_for():
+    done = glovebox("run", "--json", "--output-bytes", "1K", "-", input="print('x' * 5000, end='')")
+    reply = Reply(json.loads(done.stdout)).check()
+    assert (reply.dropped("stdout"), reply["limits"]["output_bytes"]) == (5000 - 1024, 1024)
+    done = glovebox("run", "--json", "--output-bytes", "2M", "-", input="")
+    assert done.returncode == 125 and b"output_bytes: 2097152; 1048576 are allowed here (output-bytes)" in done.stderr, done
+    done = glovebox("run", "--output-bytes", "1K", "-", input="")
+    assert done.returncode == 125 and b"need --json" in done.stderr, done
 
 
 def test_a_flood_of_chunks_costs_a_bounded_list(server):

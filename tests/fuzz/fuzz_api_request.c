@@ -60,6 +60,7 @@ static void check_taken(const struct api_request *r)
 	CHECK(utf8_valid(r->code, r->code_len) == r->code_len);
 	check_inputs(r);
 	CHECK(!r->allow_network);
+	CHECK(r->output_bytes >= 1 && r->output_bytes <= api_settings.output_bytes);
 	for (unsigned i = 0; i < API_FIELDS; i++) {
 		const struct api_field *f = &api_fields[i];
 		struct api_range range;

@@ -35,8 +35,8 @@ static void scene_make(struct scene *s)
 	output_init(&s->out, 64);
 	output_init(&s->err, 64);
 	assert_int_equal(output_feed(&s->out, "42\n", 3), 0);
-	s->reply = (struct api_reply){ "r1", &s->hello, &s->result, &s->limits, "python", NULL,
-		&s->out, &s->err, 250, &s->warnings };
+	s->reply = (struct api_reply){ "r1", &s->hello, &s->result, &s->limits, 1048576, "python",
+		NULL, &s->out, &s->err, 250, &s->warnings };
 }
 
 static void scene_end(struct scene *s)

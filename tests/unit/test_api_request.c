@@ -293,11 +293,11 @@ static void each_range_ends_exactly_where_it_says(void **state)
 	(void)state;
 	for (unsigned i = 0; i < API_FIELDS; i++) {
 		const struct api_field *f = &api_fields[i];
-		double step = f->type == API_INTEGER ? 1 : 1 / f->unit;
+		double step = f->type == API_NUMBER ? 1 / f->unit : 1;
 		struct api_range range;
 		char body[200];
 
-		if (!api_field_numeric(f))
+		if (!api_field_numeric(f) && f->type != API_BYTES)
 			continue;
 		range = api_field_range(f, &api_settings);
 		for (unsigned end = 0; end < 2; end++) {
@@ -309,7 +309,8 @@ static void each_range_ends_exactly_where_it_says(void **state)
 			(void)snprintf(body, sizeof(body), "{\"code\":\"x\",\"%s\":%.17g}", f->name,
 				inside);
 			r = taken(body, strlen(body));
-			assert_true(api_field_get(f, &r.limits) == inside);
+			assert_true((f->type == API_BYTES ? (double)r.output_bytes
+							  : api_field_get(f, &r.limits)) == inside);
 			api_request_free(&r);
 			(void)snprintf(body, sizeof(body), "{\"code\":\"x\",\"%s\":%.17g}", f->name,
 				outside);
@@ -328,6 +329,7 @@ static void absent_fields_take_the_operators_defaults(void **state)
 	(void)state;
 	assert_memory_equal(&r.limits, &api_settings.def, sizeof(r.limits));
 	assert_false(r.allow_network);
+	assert_int_equal(r.output_bytes, api_settings.output_bytes);
 	assert_int_equal(r.code_len, 0);
 	assert_int_equal(r.warnings.count, 0);
 	api_request_free(&r);

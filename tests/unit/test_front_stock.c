@@ -34,6 +34,9 @@ int __wrap_runs_begin(struct runs *rs, struct api_request *request, run_told_fn 
 	if (is_full)
 		return -EAGAIN;
 	begun++;
+	/* What a client's request has by default is this server's own to say here. */
+	assert_int_equal(request->output_bytes, api_settings.output_bytes);
+	assert_true(request->limits.memory_bytes > 0);
 	api_request_free(request);
 	told(ctx, NULL, &end);
 	return 0;

@@ -47,7 +47,8 @@ enum {
 	OPTION_RETURN_LAST,
 	OPTION_FIGURES,
 	OPTION_INTERLEAVED,
-	OPTION_ENTRY_POINT
+	OPTION_ENTRY_POINT,
+	OPTION_OUTPUT_BYTES
 };
 
 struct run {
@@ -120,6 +121,8 @@ static bool on_limit(
 			LIMIT_MEMORY_MAX_BYTES },
 		{ OPTION_CPU, "cpu", "2 or 0.5", quantity_cpus, LIMIT_CPU_MAX_MILLI },
 		{ OPTION_PIDS, "pids", "32", quantity_count, LIMIT_PIDS_MAX },
+		{ OPTION_OUTPUT_BYTES, "output-bytes", "65536, 64K or 1M", quantity_size,
+			SIZE_MAX },
 	};
 	const struct limit_option *o = options;
 	uint64_t n;
@@ -135,8 +138,10 @@ static bool on_limit(
 		q->memory_bytes = n;
 	else if (key == OPTION_CPU)
 		q->cpu_milli = (uint32_t)n;
-	else
+	else if (key == OPTION_PIDS)
 		q->pids = (uint32_t)n;
+	else
+		q->output_bytes = n;
 	return true;
 }
 
@@ -153,10 +158,11 @@ static void check_json(const struct run *run, const struct argp_state *state)
 {
 	const uint32_t answered = GBX_RETURN_LAST | GBX_INTERLEAVED;
 
-	if (!run->json && (run->figures || (run->request.flags & answered)))
+	if (!run->json &&
+		(run->figures || run->request.output_bytes || (run->request.flags & answered)))
 		options_refuse(state->name,
-			"--return-last, --figures and --interleaved need --json: what they ask for "
-			"is in that answer");
+			"--return-last, --figures, --interleaved and --output-bytes need --json: "
+			"what they ask for is in that answer");
 }
 
 static void check_all(const struct run *run, const struct argp_state *state)
@@ -285,6 +291,8 @@ static void parse(int argc, char **argv, struct run *run)
 			0 },
 		{ "interleaved", OPTION_INTERLEAVED, NULL, 0,
 			"with --json: both streams also as one list of timed chunks", 0 },
+		{ "output-bytes", OPTION_OUTPUT_BYTES, "SIZE", 0,
+			"with --json: most that it has of each output stream (1M)", 0 },
 		{ "config", OPTION_CONFIG, "FILE", 0, "YAML file of settings", 0 },
 		{ 0 }, /* cgroup */
 		{ 0 }, /* allow-degraded */
@@ -304,9 +312,9 @@ static void parse(int argc, char **argv, struct run *run)
 
 	int at;
 
-	options[16] = options_setting("cgroup");
-	options[17] = options_setting("allow-degraded");
-	options[18] = options_setting("image-dir");
+	options[17] = options_setting("cgroup");
+	options[18] = options_setting("allow-degraded");
+	options[19] = options_setting("image-dir");
 	at = options_operand(&argp, argc, argv);
 	if (at + 1 < argc) {
 		run->request.args = (const char *const *)(argv + at + 1);

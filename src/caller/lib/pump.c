@@ -42,11 +42,15 @@ static int make_pipe(int ret_fds[2], int our_end, struct fault *f)
 	return 0;
 }
 
+uint64_t pump_output_bytes(const struct gbx_session *s, const struct gbx_request *q)
+{
+	return q->output_bytes ? q->output_bytes : s->hello.settings.output_bytes;
+}
+
 int pump_init(struct pump *p, struct gbx_session *s, const struct gbx_request *q, int ret_theirs[3],
 	struct fault *f)
 {
-	size_t cap =
-		q->flags & GBX_NO_CAPTURE ? UNKEPT_BYTES : (size_t)s->hello.settings.output_bytes;
+	size_t cap = q->flags & GBX_NO_CAPTURE ? UNKEPT_BYTES : (size_t)pump_output_bytes(s, q);
 	int fds[2], r;
 
 	p->session = s;

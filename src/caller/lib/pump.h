@@ -48,6 +48,10 @@ struct pump {
 	char bytes[PUMP_BYTES]; /* input on its way from request->input_fd */
 };
 
+/* Most that is kept of each stream, where any is. */
+uint64_t pump_output_bytes(const struct gbx_session *s, const struct gbx_request *q)
+	__attribute__((nonnull));
+
 /* Make the pipes. ret_theirs: stdin, stdout, stderr for the program; the caller's to
  * close once they are sent. */
 int pump_init(struct pump *p, struct gbx_session *s, const struct gbx_request *q, int ret_theirs[3],

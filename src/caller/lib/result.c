@@ -73,6 +73,7 @@ static int make_json(struct pump *p, const struct run_limits *limits, char **ret
 			.hello = &p->session->hello,
 			.result = &p->result,
 			.limits = limits,
+			.output_bytes = pump_output_bytes(p->session, p->request),
 			.language = p->language,
 			.image = p->image,
 			.compile = p->compiler ? &compile : NULL,

@@ -141,6 +141,11 @@ static int check_request(const struct gbx_session *s, const struct gbx_request *
 	if (q->code_len > s->hello.settings.code_bytes)
 		return fault_say(f, -EINVAL, "the program has %zu bytes; %llu are allowed here",
 			q->code_len, (unsigned long long)s->hello.settings.code_bytes);
+	if (q->output_bytes > s->hello.settings.output_bytes)
+		return fault_say(f, -EINVAL,
+			"output_bytes: %llu; %llu are allowed here (output-bytes)",
+			(unsigned long long)q->output_bytes,
+			(unsigned long long)s->hello.settings.output_bytes);
 	if (s->lost)
 		return fault_say(f, -EPIPE, "the supervisor was lost in an earlier run");
 	return 0;

@@ -1,6 +1,7 @@
 #include "edge/front/kit.h"
 
 #include "api/report.h"
+#include "base/check.h"
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -132,6 +133,13 @@ int kit_feed(struct kit *k, struct kits *ks, char *bytes, size_t len, struct fau
 {
 	drop_fd(&k->fds[1]);
 	return feed_open(&k->in, ks->base, bytes, len, &k->fds[1], f);
+}
+
+void kit_keep(struct kit *k, uint64_t output_bytes)
+{
+	CHECK(k->out.kept.total == 0 && k->err.kept.total == 0);
+	output_init(&k->out.kept, (size_t)output_bytes);
+	output_init(&k->err.kept, (size_t)output_bytes);
 }
 
 void kit_interleave(struct kit *k)

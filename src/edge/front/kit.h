@@ -65,6 +65,9 @@ int kit_seal(struct kit *k, const struct kit_content *c, struct fault *f) __attr
 int kit_feed(struct kit *k, struct kits *ks, char *bytes, size_t len, struct fault *f)
 	__attribute__((nonnull));
 
+/* Keep that much of each stream, at least 1 byte; before any has come. */
+void kit_keep(struct kit *k, uint64_t output_bytes) __attribute__((nonnull));
+
 /* Note from now on in which order the streams are written. */
 void kit_interleave(struct kit *k) __attribute__((nonnull));
 

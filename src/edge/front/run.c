@@ -124,6 +124,7 @@ int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct
 	r->kit = kits_take(way->kits, f);
 	if (!r->kit || fill(r, way, f) < 0)
 		return f->code;
+	kit_keep(r->kit, r->request.output_bytes);
 	if (r->request.interleaved && r->part != RUN_COMPILER)
 		kit_interleave(r->kit);
 	r->submitted_ns = clock_ns();

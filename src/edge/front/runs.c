@@ -297,6 +297,7 @@ static void answer_result(const struct runs *rs, struct run *r, const struct msg
 		.hello = rs->hello,
 		.result = &result,
 		.limits = &r->request.limits,
+		.output_bytes = r->request.output_bytes,
 		.language = image ? NULL : name_of(rs, r->request.language),
 		.image = image ? name_of(rs, r->request.language) : NULL,
 		.queue_us = r->queue_us,

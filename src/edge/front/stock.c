@@ -103,7 +103,8 @@ static void on_told(void *ctx, struct run *r, const struct run_end *end)
 static int look_at(struct stock *st, uint32_t number)
 {
 	const struct offer *o = &st->offers->of[number];
-	struct api_request request = { .language = number };
+	struct api_request request = { .language = number,
+		.output_bytes = st->settings->output_bytes };
 	int r;
 
 	offers_limits(st->offers, number, st->settings, &request.limits);
