@@ -70,6 +70,18 @@ def promises(text):
                 yield named, name[1]
 
 
+def test_the_comparison_has_the_same_rows_for_everybody_and_tests_for_what_is_ours():
+    tables = [[[cell.strip() for cell in line.strip("|").split(" | ")] for line in part.splitlines()]
+              for part in re.findall(r"(?:^\|.*\n)+", read("docs/comparison.md"), re.M)]
+    ours, *others = tables
+    assert len(others) == 2 and len(ours) > 15
+    for table in others:
+        assert [row[0] for row in table[2:]] == [row[0] for row in ours[2:]]
+        assert all(len(row) == len(table[0]) and all(row) for row in table[2:]), table
+    for _what, said, tests in ours[2:]:
+        assert tests if said != "not yet" else not tests, (said, tests)
+
+
 def test_every_test_that_a_document_names_exists():
     seen = 0
     for path in glob.glob(f"{TOP}/*.md") + glob.glob(f"{TOP}/docs/**/*.md", recursive=True):
