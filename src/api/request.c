@@ -394,6 +394,17 @@ static void check_reports(
 	refuse_field(p, f, "value_error", msg, input);
 }
 
+static void check_flag(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, struct api_request *r)
+{
+	if (f->meaning == API_NETWORK)
+		check_network(p, f, v, input, r);
+	else
+		check_boolean(p, f, v, input, flag_of(f, r));
+	if (f->meaning == API_RETURN_LAST && r->return_last)
+		check_reports(p, f, input);
+}
+
 /* A value of a field that request_inputs.c has nothing to do with. */
 static void check_value(struct parse *p, const struct api_field *f, const json_t *v,
 	const struct detail_input *input, struct api_request *r)
@@ -422,12 +433,7 @@ static void check_value(struct parse *p, const struct api_field *f, const json_t
 	case API_VARIABLES:
 	case API_FILES:
 	default:
-		if (f->meaning == API_NETWORK)
-			check_network(p, f, v, input, r);
-		else
-			check_boolean(p, f, v, input, flag_of(f, r));
-		if (f->meaning == API_RETURN_LAST && r->return_last)
-			check_reports(p, f, input);
+		check_flag(p, f, v, input, r);
 	}
 }
 

@@ -317,6 +317,71 @@ static void a_top_with_more_names_than_can_be_put_in_order_has_them_counted(void
 	assert_string_equal(told, "+100000");
 }
 
+static ino_t crowded;
+
+/* So many below one directory only. */
+static ssize_t many_names_below(int fd, void *bytes, size_t room)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino == crowded ? many_names(fd, bytes, room)
+				    : real.getdents64(fd, bytes, room);
+}
+
+static void a_directory_with_more_names_than_can_be_put_in_order_is_named(void **state)
+{
+	struct stat st;
+	char path[256];
+
+	(void)state;
+	make_file("a", "1");
+	make_dir("b");
+	make_file("c", "2");
+	(void)snprintf(path, sizeof(path), "%s/b", root);
+	assert_int_equal(stat(path, &st), 0);
+	crowded = st.st_ino;
+	names_left = MANY;
+	sys.getdents64 = many_names_below;
+	assert_int_equal(collect(&roomy), 0);
+	assert_string_equal(told, "a=1 b!too_many_names c=2 +0");
+}
+
+/* ---- What no program can make ---- */
+
+static mode_t looks_like;
+
+static int look_like_a_device(int dir_fd, const char *path, struct stat *ret, int flags)
+{
+	int r = real.fstatat(dir_fd, path, ret, flags);
+
+	if (r == 0 && strcmp(path, "a") == 0)
+		ret->st_mode = looks_like | 0666;
+	return r;
+}
+
+static int open_no_device(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	assert_string_not_equal(path, "a");
+	return real.openat(dir_fd, path, flags, mode);
+}
+
+static void a_device_is_named_and_not_opened(void **state)
+{
+	static const mode_t kinds[] = { S_IFCHR, S_IFBLK };
+
+	(void)state;
+	make_file("a", "1");
+	make_file("b", "2");
+	sys.fstatat = look_like_a_device;
+	sys.openat = open_no_device;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		looks_like = kinds[i];
+		assert_int_equal(collect(&roomy), 0);
+		assert_string_equal(told, "a!device b=2 +0");
+	}
+}
+
 /* ---- Whichever call fails ---- */
 
 static bool is_named(const char *path)
@@ -364,6 +429,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_file_that_changes_while_it_is_read_is_said_to_have_changed, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_opened_is_what_was_looked_at, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_directory_with_more_names_than_can_be_put_in_order_is_named, begin, end),
+		cmocka_unit_test_setup_teardown(a_device_is_named_and_not_opened, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_top_with_more_names_than_can_be_put_in_order_has_them_counted, begin,
 			end),
