@@ -293,13 +293,18 @@ static void choose_language(struct parse *p, uint32_t number, struct api_request
 	r->language = number;
 	p->offer = number < p->offers->count ? &p->offers->of[number] : NULL;
 	p->inputs.offer = p->offer;
+	(void)snprintf(
+		r->name, sizeof(r->name), "%s", p->offer ? p->offer->name : LANGUAGE_DEFAULT);
+	r->is_image = p->offer && p->offer->is_image;
+	r->edition = p->offer ? p->offers->editions[number] : 0;
 	offers_limits(p->offers, number, p->settings, &r->limits);
 }
 
 static void refuse_word(
 	struct parse *p, const struct api_field *f, bool image, const struct detail_input *input)
 {
-	static const char later[] = "what was added since its start is known after the next one";
+	static const char later[] = "; what was added since its start is known after the next one";
+	static const char again[] = ", then start the server again";
 	char names[OFFERS_NAMES_MAX], msg[OFFERS_NAMES_MAX + 160];
 	const char *what = image ? "image" : "language", *word = json_string_value(input->json),
 		   *like = offers_like(p->offers, image, word, json_string_length(input->json));
@@ -307,15 +312,15 @@ static void refuse_word(
 	if (offers_names(p->offers, image, names, sizeof(names)) == 0)
 		(void)snprintf(msg, sizeof(msg),
 			"Value error, this server knows no %ss: make or import one with `glovebox "
-			"%s`, then start the server again",
-			what, what);
+			"%s`%s",
+			what, what, image ? "" : again);
 	else if (like)
 		(void)snprintf(msg, sizeof(msg),
 			"Value error, this server knows the %ss %s; did you mean \"%s\"?", what,
 			names, like);
 	else
-		(void)snprintf(msg, sizeof(msg), "Value error, this server knows the %ss %s; %s",
-			what, names, later);
+		(void)snprintf(msg, sizeof(msg), "Value error, this server knows the %ss %s%s",
+			what, names, image ? "" : later);
 	refuse_field(p, f, "value_error", msg, input);
 }
 

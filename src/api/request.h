@@ -34,7 +34,10 @@ struct api_request {
 	size_t inputs_len;
 	char *input; /* stdin; NULL: it is at its end */
 	size_t input_len;
-	uint32_t language;        /* its number */
+	uint32_t language; /* its number, and what was offered as that number */
+	uint32_t edition;
+	char name[RUNTIME_NAME_MAX];
+	bool is_image;
 	struct run_limits limits; /* every member set: given or default */
 	bool allow_network;
 	uint64_t output_bytes; /* most that is kept of each stream: given or default */

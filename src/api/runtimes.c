@@ -138,7 +138,7 @@ static void put_images(
 	for (uint32_t i = 0; i < offers->count; i++) {
 		const struct offer *o = &offers->of[i];
 
-		if (!o->is_image)
+		if (!o->is_image || !o->name[0])
 			continue;
 		writer_object(w, NULL);
 		writer_string(w, "name", o->name);

@@ -87,8 +87,11 @@ const char *offer_fault(const struct offer *o)
 {
 	const char *why = lists_fault(o);
 
-	if (!is_text(o->name, sizeof(o->name)) || !is_name(o->name))
-		return "language: a name is not of small letters, digits and \"+-.#\"";
+	if (!is_text(o->name, sizeof(o->name)) ||
+		!(o->is_image ? image_name_is_valid(o->name) : is_name(o->name)))
+		return o->is_image
+			       ? "language: a name is none of an image"
+			       : "language: a name is not of small letters, digits and \"+-.#\"";
 	if (!why)
 		why = program_fault(o);
 	if (!why)
@@ -124,6 +127,27 @@ const char *language_fault(const struct language *l)
 	return why;
 }
 
+const char *offers_put(
+	struct offers *offers, uint32_t number, uint32_t edition, const struct offer *o)
+{
+	const char *why = NULL;
+
+	if (number > offers->count || number >= LANGUAGES_MAX)
+		why = "language: its number is not the next one";
+	else if (number < offers->count && !(offers->of[number].is_image && o->is_image))
+		why = "language: only an image takes an image's place";
+	else if (o->name[0])
+		why = offer_fault(o);
+	else if (!o->is_image)
+		why = "language: it has no name";
+	if (why)
+		return why;
+	offers->of[number] = *o;
+	offers->editions[number] = edition;
+	offers->count += number == offers->count;
+	return NULL;
+}
+
 static bool is_it(const char *word, const char *name, size_t len)
 {
 	return strlen(word) == len && memcmp(word, name, len) == 0;
@@ -149,7 +173,7 @@ int offers_find(const struct offers *offers, const char *name, size_t len)
 int offers_find_image(const struct offers *offers, const char *name, size_t len)
 {
 	for (uint32_t i = 0; i < offers->count; i++)
-		if (offers->of[i].is_image && is_it(offers->of[i].name, name, len))
+		if (len > 0 && offers->of[i].is_image && is_it(offers->of[i].name, name, len))
 			return (int)i;
 	return -1;
 }
@@ -160,7 +184,7 @@ size_t offers_names(const struct offers *offers, bool images, char *ret, size_t 
 
 	ret[0] = '\0';
 	for (uint32_t i = 0; i < offers->count; i++) {
-		if (offers->of[i].is_image == images && at < room)
+		if (offers->of[i].is_image == images && offers->of[i].name[0] && at < room)
 			at += (size_t)snprintf(ret + at, room - at, "%s%s", at > 0 ? ", " : "",
 				offers->of[i].name);
 	}

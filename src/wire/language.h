@@ -2,8 +2,9 @@
  * cell (struct runtime), and what a client has to know of it (struct offer).
  *
  * They are read by the config process, checked by the supervisor, which keeps them, and told to
- * the client after HELLO. Behind them are the images that the store held at the start. On the wire a language is its number: 0 is the one that a request
- * without `language` is in, which the pool's ready cells are for.
+ * the client after HELLO. Behind them are the images of the store. On the wire a language is its
+ * number: 0 is the one that a request without `language` is in, which the pool's ready cells are
+ * for. The number of an image that has gone becomes another one's, in another edition.
  *
  *   runs in    every process
  */
@@ -63,17 +64,26 @@ struct languages {
 	uint32_t count; /* of[0] is LANGUAGE_DEFAULT, if it is there */
 	struct language of[LANGUAGES_MAX];
 	uint8_t digests[LANGUAGES_MAX][IMAGE_DIGEST_MAX]; /* of those that are images */
+	uint32_t editions[LANGUAGES_MAX];
+	uint32_t
+		unused; /* a bit for each number of an image that has gone, which another may have */
 };
 
 struct offers {
 	uint32_t count; /* 0: nobody has told; otherwise of[0] is LANGUAGE_DEFAULT */
-	struct offer of[LANGUAGES_MAX];
+	struct offer of[LANGUAGES_MAX]; /* one without a name is none */
+	uint32_t editions[LANGUAGES_MAX];
 };
 
 /* The broken rule as a constant text, or NULL when every text is terminated, every list ended,
  * and every limit within what the settings could allow. */
 const char *language_fault(const struct language *l) __attribute__((nonnull));
 const char *offer_fault(const struct offer *o) __attribute__((nonnull));
+
+/* What is told of a number, in their order; of an image also later, in the place of what was. The
+ * broken rule, or NULL. */
+const char *offers_put(struct offers *offers, uint32_t number, uint32_t edition,
+	const struct offer *o) __attribute__((nonnull));
 
 /* The number of the language of that name or alias, or -1. */
 int offers_find(const struct offers *offers, const char *name, size_t len) __attribute__((nonnull));

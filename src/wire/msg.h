@@ -34,7 +34,8 @@ struct msg_language {
 	struct language language;
 };
 
-/* To the front or the library, once, before anything else. `languages` OFFERs follow it. */
+/* To the front or the library, once, before anything else. `languages` OFFERs follow it. To a front
+ * further ones come whenever an image was added to the store or taken away. */
 struct msg_hello {
 	struct settings settings;
 	uint64_t layers;             /* LAYER_BIT()s in force */
@@ -49,8 +50,8 @@ struct msg_hello {
 /* What the client has to know of a language. */
 struct msg_offer {
 	uint32_t number;
-	uint32_t reserved;
-	struct offer offer;
+	uint32_t edition;   /* how often the number has been another image's before */
+	struct offer offer; /* without a name: there is none of that number any more */
 };
 
 /* How the programs' interpreters are started. */
@@ -103,7 +104,7 @@ struct msg_submit {
 	uint32_t language; /* its number (wire/language.h) */
 	uint32_t part;     /* enum run_part */
 	uint32_t collect;  /* enum collect_when; of a compiler's part COLLECT_NEVER */
-	uint32_t reserved; /* 0 */
+	uint32_t edition;  /* of the number, as OFFER has told it */
 };
 
 struct msg_cancel {
@@ -143,7 +144,7 @@ struct msg_collect {
 struct msg_refused {
 	uint64_t run;
 	uint32_t retry;   /* 1: try again later; 0: this is a failure of Glovebox */
-	uint32_t missing; /* 1: it is none: the toolchain of the language is not installed */
+	uint32_t missing; /* 1: it is none: the language's toolchain, or the image, is not there */
 	struct fault fault;
 };
 

@@ -72,7 +72,8 @@ static void loop(void)
 
 static void start(enum listen_kind kind)
 {
-	struct front_plan plan = { .hello = &hello, .store_fd = -1 };
+	static struct offers offers;
+	struct front_plan plan = { .hello = &hello, .store_fd = -1, .offers = &offers };
 	struct fault f = { 0 };
 	int pair[2];
 
@@ -87,6 +88,8 @@ static void start(enum listen_kind kind)
 	w.at_len = sizeof(w.at);
 	CHECK(getsockname(w.listener, (struct sockaddr *)&w.at, &w.at_len) == 0);
 	CHECK(listen(w.listener, CLIENTS) == 0);
+	offers = (struct offers){ .count = 1,
+		.of = { { .name = "python", .main_file = "main.py" } } };
 	plan.base = w.base;
 	plan.channel_fd = pair[1];
 	plan.listen_fd = w.listener;
@@ -293,6 +296,19 @@ static void send_health(struct fuzz *z)
 	(void)channel_send(w.supervisor, MSG_HEALTH, &m, NULL);
 }
 
+/* An image that comes or goes, or nothing of the kind. */
+static void send_offer(struct fuzz *z)
+{
+	struct msg_offer m = { .number = fuzz_u8(z) % 4,
+		.edition = fuzz_u8(z),
+		.offer = { .is_image = 1, .main_file = "main.sh" } };
+
+	m.offer.name[0] = fuzz_u8(z) % 2 ? 'a' : '\0';
+	if (fuzz_u8(z) % 4 == 0)
+		fuzz_fill(z, &m, sizeof(m));
+	(void)channel_send(w.supervisor, MSG_OFFER, &m, NULL);
+}
+
 /* What breaks a rule ends the front. */
 static void send_packet(struct fuzz *z)
 {
@@ -301,7 +317,11 @@ static void send_packet(struct fuzz *z)
 	size_t n;
 	const uint8_t *p;
 
-	if (type == MSG_HELLO || type == MSG_LAYER || type == MSG_OFFER) {
+	if (type == MSG_OFFER) {
+		send_offer(z);
+		return;
+	}
+	if (type == MSG_HELLO || type == MSG_LAYER) {
 		fuzz_fill(z, &payload, msg_size((enum msg_type)type));
 		(void)channel_send(w.supervisor, (enum msg_type)type, &payload, NULL);
 		return;

@@ -39,14 +39,15 @@ struct bad {
 #define NO_UNICODE   "Input should be a valid string, unable to parse raw data as a unicode string"
 
 static const struct offers offers = {
-	.count = 3,
+	.count = 4, /* the last one has gone */
+	.editions = { [2] = 7 },
 	.of = { { .name = "python", .main_file = "main.py", .aliases = { "py" }, .reports = 1 },
 		{ .name = "lua",
 			.main_file = "main.lua",
 			.aliases = { "lua5.4" },
 			.suffixes = { ".lua", ".luac" },
 			.limits = { .memory_bytes = UINT64_C(128) << 20, .pids = 4096 } },
-		{ .name = "data", .main_file = "main.sh", .is_image = 1 } },
+		{ .name = "data", .main_file = "main.sh", .is_image = 1 }, { .is_image = 1 } },
 };
 static const struct api_server server = { &api_settings, &offers };
 
@@ -544,9 +545,10 @@ static void an_image_takes_the_place_of_a_language(void **state)
 	static const struct bad rows[] = {
 		{ "{\"code\":\"x\",\"image\":\"lua\"}",
 			FIELD("value_error", "image",
-				"Value error, this server knows the images data; what was added "
-				"since its start is known after the next one",
-				"\"lua\"") "}" },
+				"Value error, this server knows the images data", "\"lua\"") "}" },
+		{ "{\"code\":\"x\",\"image\":\"\"}",
+			FIELD("value_error", "image",
+				"Value error, this server knows the images data", "\"\"") "}" },
 		{ "{\"code\":\"x\",\"language\":\"data\"}",
 			FIELD("value_error", "language",
 				"Value error, this server knows the languages python, lua; what "
@@ -564,6 +566,9 @@ static void an_image_takes_the_place_of_a_language(void **state)
 
 	(void)state;
 	assert_int_equal(r.language, 2);
+	assert_int_equal(r.edition, 7);
+	assert_true(r.is_image);
+	assert_string_equal(r.name, "data");
 	api_request_free(&r);
 	r = taken(own, strlen(own)); /* its main file is another */
 	api_request_free(&r);

@@ -6,11 +6,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "priv/supervisor/offered.h"
 #include "priv/supervisor/pool_internal.h"
 #include "wire/channel.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -448,11 +450,79 @@ static void a_client_that_is_lost_while_a_compiler_is_killed_leaves_no_build(voi
 	assert_int_equal(build->run, 0);
 }
 
+/* ---- Images that come and go ---- */
+
+static void put_image(unsigned number, const char *name)
+{
+	struct language *l = &play.languages.of[number];
+
+	*l = (struct language){ .runtime = *play.factory.runtime, .offer.is_image = 1 };
+	(void)snprintf(l->runtime.name, sizeof(l->runtime.name), "%s", name);
+	memcpy(l->offer.name, l->runtime.name, sizeof(l->offer.name));
+	if (number >= play.languages.count)
+		play.languages.count = number + 1;
+}
+
+static void a_number_is_what_it_was_when_the_client_heard_of_it(void **state)
+{
+	static struct msg m;
+
+	(void)state;
+	put_image(1, "another");
+	play.languages.editions[1] = 2;
+	submit_other(20);
+	assert_int_equal(play_cause(&m), CAUSE_MAX);
+	assert_int_equal(m.as.REFUSED.missing, 1);
+	assert_int_equal(m.as.REFUSED.fault.code, -ESTALE);
+	play.next = (struct msg_submit){ .run = 21, .language = 1, .edition = 2 };
+	play_submit();
+	assert_int_equal(the_job()->state, JOB_WAITING);
+}
+
+static void a_run_in_an_image_that_was_replaced_gets_the_one_in_its_place(void **state)
+{
+	(void)state;
+	put_image(1, "image");
+	offered_withdraw(&play.languages, 1);
+	put_image(3, "image");
+	play.languages.editions[3] = 5; /* which the client has not heard of */
+	submit_other(20);
+	assert_int_equal(the_job()->submit.language, 3);
+	assert_true(play.factories.of[3].made); /* before anybody can remove it */
+}
+
+static void an_image_that_has_gone_stays_for_the_runs_that_were_taken(void **state)
+{
+	(void)state;
+	play.settings.max_builds = 0; /* it waits, without a cell */
+	put_image(1, "image");
+	submit_other(20);
+	offered_withdraw(&play.languages, 1);
+	assert_false(board_drop_images(&play.board));
+	assert_true(play.factories.of[1].made);
+	play.settings.max_builds = 1;
+	(void)board_tick(&play.board);
+	board_cancel(&play.board, 20);
+	assert_int_equal(play_cause(&(struct msg){ 0 }), CAUSE_CANCELLED);
+	assert_int_equal(the_job()->state, JOB_NONE);
+	assert_false(board_drop_images(&play.board)); /* its cell is not gone yet */
+	(void)board_tick(&play.board);
+	play_later(NS_PER_S);
+	no.views_fail = -EBUSY;
+	assert_false(board_drop_images(&play.board));
+	no.views_fail = 0;
+	assert_true(board_drop_images(&play.board));
+	assert_false(play.factories.of[1].made);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(a_number_is_what_it_was_when_the_client_heard_of_it),
+		CASE(a_run_in_an_image_that_was_replaced_gets_the_one_in_its_place),
+		CASE(an_image_that_has_gone_stays_for_the_runs_that_were_taken),
 		CASE(a_cell_of_another_language_is_made_for_whoever_waits_longest),
 		CASE(a_cell_that_somebody_has_killed_is_made_again),
 		CASE(a_cell_that_cannot_be_made_refuses_its_run),

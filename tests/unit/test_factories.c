@@ -8,6 +8,7 @@
 #include "priv/launch/view.h"
 #include "priv/supervisor/factories.h"
 #include "priv/supervisor/images.h"
+#include "priv/supervisor/offered.h"
 #include "tests/unit/api_settings.h"
 #include "wire/language.h"
 
@@ -22,6 +23,7 @@ static struct cell_factory usual;
 static struct settings settings;
 static struct sys_ops real;
 static int fails_code;      /* of the next view or image that is opened; 0: it is there */
+static unsigned closed;     /* views of images */
 static uint32_t image_warm; /* of the record that is read */
 
 /* ---- A host ---- */
@@ -43,6 +45,7 @@ static int host_fstatat(int dir_fd, const char *path, struct stat *ret, int flag
 int __wrap_view_open_other(
 	struct view *ret, const struct runtime *rt, unsigned number, bool builds, struct fault *f);
 int __wrap_view_open_image(struct view *ret, int file_fd, unsigned number, struct fault *f);
+int __wrap_view_close_image(const struct view *v);
 int __wrap_images_open_offered(const char *dir, const struct runtime *offered,
 	const uint8_t *digest, struct image_record *ret, int *ret_fd, struct fault *f);
 
@@ -64,6 +67,13 @@ int __wrap_view_open_image(struct view *ret, int file_fd, unsigned number, struc
 	(void)file_fd;
 	*ret = (struct view){ .number = number };
 	return open_one(f);
+}
+
+int __wrap_view_close_image(const struct view *v)
+{
+	assert_int_equal(v->number, 3);
+	closed += fails_code == 0;
+	return fails_code;
 }
 
 static int image_code;
@@ -95,6 +105,7 @@ static int begin(void **state)
 	real = sys;
 	sys.fstatat = host_fstatat;
 	fails_code = image_code = 0;
+	closed = 0;
 	image_warm = 1;
 	settings = api_settings;
 	memset(&languages, 0, sizeof(languages));
@@ -110,6 +121,7 @@ static int begin(void **state)
 	(void)snprintf(languages.of[2].compile_argv[0], RUNTIME_PATH_MAX, "/f-cc");
 	(void)snprintf(languages.of[2].runtime.argv[0], RUNTIME_PATH_MAX, BUILD_PATH "/program");
 	languages.of[3].offer.is_image = 1;
+	(void)snprintf(languages.of[3].offer.name, RUNTIME_NAME_MAX, "l3");
 	usual = (struct cell_factory){ .fork_main = fork_none, .usual = settings.def };
 	factories_open(&factories, &usual, &languages, &settings);
 	return 0;
@@ -183,6 +195,28 @@ static void an_image_has_to_be_the_one_that_was_offered(void **state)
 	assert_non_null(factories_get(&factories, 3, false, &f));
 	image_code = -ESTALE;
 	expect(3, 0, NULL); /* one that is mounted stays */
+	offered_withdraw(&languages, 3);
+	expect(3, -ENOENT, "no image \"l3\" any more"); /* but for nobody who comes later */
+}
+
+static void a_view_of_an_image_goes_when_nothing_uses_it(void **state)
+{
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_non_null(factories_get(&factories, 3, false, &f));
+	offered_withdraw(&languages, 3);
+	fails_code = -EBUSY;
+	assert_int_equal(factories_drop(&factories, 3), -EBUSY);
+	assert_true(offered_is_withdrawn(&languages, 3)); /* and is tried again */
+	fails_code = 0;
+	assert_int_equal(factories_drop(&factories, 3), 0);
+	assert_int_equal(closed, 1);
+	assert_int_equal(offered_free(&languages), 3);
+	expect(3, -ENOENT, "l3");
+	languages.unused = 0;
+	assert_int_equal(factories_drop(&factories, 3), 0); /* it was not mounted again */
+	assert_int_equal(closed, 1);
 }
 
 /* ---- Made ---- */
@@ -252,6 +286,7 @@ int main(void)
 		CASE(what_a_language_lacks_is_named_with_what_brings_it),
 		CASE(the_roots_of_a_language_are_directories_that_are_there),
 		CASE(an_image_has_to_be_the_one_that_was_offered),
+		CASE(a_view_of_an_image_goes_when_nothing_uses_it),
 		CASE(each_has_a_factory_with_its_view_and_limits),
 		CASE(only_an_image_whose_interpreter_fits_has_a_zygote),
 		CASE(one_that_cannot_be_shown_is_tried_again_the_next_time),

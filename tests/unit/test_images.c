@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "kernel/sys.h"
 #include "priv/supervisor/images.h"
+#include "priv/supervisor/offered.h"
 #include "wire/language.h"
 
 #include <errno.h>
@@ -253,6 +254,64 @@ static void without_a_store_nothing_is_offered(void **state)
 	assert_int_equal(offered.count, 0);
 }
 
+static void what_comes_and_goes_is_told_of_by_its_number(void **state)
+{
+	struct image_record r = record_of("b");
+
+	(void)state;
+	offered.count = 1;
+	make("b");
+	assert_int_equal(images_offer(store, &offered), 1 << 1 | 1 << 2);
+	assert_int_equal(images_offer(store, &offered), 0);
+	clear("a");
+	assert_int_equal(images_offer(store, &offered), 1 << 1);
+	assert_true(offered_is_withdrawn(&offered, 1));
+	assert_int_equal(offered_successor(&offered, 1), 1);
+	make("i00"); /* the number is in use for as long as nobody says otherwise */
+	assert_int_equal(images_offer(store, &offered), 1 << 3);
+	r.digest[0]++;
+	put_record("b", &r);
+	assert_int_equal(images_offer(store, &offered), 1 << 2 | 1 << 4);
+	assert_int_equal(offered_successor(&offered, 2), 4);
+	assert_int_equal(offered_successor(&offered, 3), 3);
+	offered_forget(&offered, 2); /* whose name is still known */
+	assert_false(offered_is_withdrawn(&offered, 2));
+	assert_int_equal(offered_successor(&offered, 2), 4);
+	offered_forget(&offered, 1);
+	make("i01");
+	assert_int_equal(images_offer(store, &offered), 1 << 1);
+	assert_string_equal(offered.of[1].offer.name, "i01");
+	assert_int_equal(offered.editions[1], 1);
+	assert_int_equal(offered.editions[4], 0);
+	assert_int_equal(images_offer("/nowhere/at/all", &offered), 1 << 1 | 1 << 3 | 1 << 4);
+}
+
+static int shortage;
+
+static int failing_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	(void)dir_fd;
+	(void)path;
+	(void)flags;
+	(void)mode;
+	return shortage;
+}
+
+static void nothing_is_withdrawn_for_want_of_memory_or_descriptors(void **state)
+{
+	static const int codes[] = { -ENOMEM, -EMFILE, -ENFILE };
+
+	(void)state;
+	assert_int_equal(images_offer(store, &offered), 1 << 0);
+	sys.openat = failing_openat;
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+		shortage = codes[i];
+		assert_int_equal(images_offer(store, &offered), 0);
+	}
+	shortage = -EIO;
+	assert_int_equal(images_offer(store, &offered), 1 << 0);
+}
+
 static void one_that_was_replaced_since_is_another_one(void **state)
 {
 	struct image_record r = record_of("a");
@@ -291,6 +350,8 @@ int main(void)
 		CASE(images_are_offered_behind_the_languages_by_their_names),
 		CASE(no_more_are_offered_than_there_is_room_for),
 		CASE(without_a_store_nothing_is_offered),
+		CASE(what_comes_and_goes_is_told_of_by_its_number),
+		CASE(nothing_is_withdrawn_for_want_of_memory_or_descriptors),
 		CASE(one_that_was_replaced_since_is_another_one),
 	};
 	int r;

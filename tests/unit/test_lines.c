@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "priv/supervisor/offered.h"
 #include "priv/supervisor/pool_internal.h"
 #include "wire/channel.h"
 
@@ -30,6 +31,7 @@ static int begin(void **state)
 		languages.of[i].runtime = *play.factory.runtime;
 		(void)snprintf(languages.of[i].runtime.name, RUNTIME_NAME_MAX, "image%u", i);
 		languages.of[i].offer.is_image = i > 0;
+		memcpy(languages.of[i].offer.name, languages.of[i].runtime.name, RUNTIME_NAME_MAX);
 	}
 	play.settings.pool_size = 0;
 	play.settings.zygote_max_forks = 1000;
@@ -585,6 +587,24 @@ static void one_that_nobody_asks_for_is_ended(void **state)
 	assert_int_equal(zygotes(), 1);
 }
 
+static void one_whose_image_has_gone_ends_with_the_last_run_in_it(void **state)
+{
+	(void)state;
+	(void)have_one(1);
+	ask(1);
+	offered_withdraw(&languages, 1);
+	assert_false(board_drop_images(&play.board));
+	assert_true(fork_main(zygote(), zygote()));
+	assert_false(board_drop_images(&play.board));
+	answer();
+	assert_int_equal(zygotes(), 1);
+	assert_true(board_drop_images(&play.board));
+	assert_int_equal(zygotes(), 0);
+	assert_null(line_of(1));
+	assert_false(board_drop_images(&play.board));
+	assert_int_equal(offered_free(&languages), 1);
+}
+
 static void closing_ends_all(void **state)
 {
 	(void)state;
@@ -625,6 +645,7 @@ int main(void)
 		CASE(the_longest_unused_one_gives_way_but_none_that_is_in_use),
 		CASE(one_that_is_ended_leaves_nobody_waiting),
 		CASE(one_that_nobody_asks_for_is_ended),
+		CASE(one_whose_image_has_gone_ends_with_the_last_run_in_it),
 		CASE(closing_ends_all),
 	};
 

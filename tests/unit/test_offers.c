@@ -50,6 +50,10 @@ static void a_language_is_believed_only_when_every_field_can_be_used(void **stat
 	REFUSE("a suffix", l.offer.suffixes[0][0] = '\n');
 	REFUSE("a suffix", l.offer.suffixes[0][0] = '\x7f');
 	REFUSE("package", l.offer.package[0] = '\t');
+	REFUSE("none of an image", {
+		l.offer.is_image = 1;
+		l.offer.name[0] = '/';
+	});
 	REFUSE("a flag", l.offer.is_image = 2);
 	REFUSE("a flag", l.offer.compiled = 2);
 	REFUSE("a flag", l.offer.reports = 2);
@@ -187,9 +191,48 @@ static void a_compilers_limits_are_its_own_but_not_above_the_servers(void **stat
 	assert_int_equal(l.cpu_time_us, 0);
 }
 
+/* As the front hears of images that come and go. */
+static void what_is_told_of_a_number_takes_the_place_of_what_was(void **state)
+{
+	static struct offers offers = { .count = 1, .of = { { .name = "python" } } };
+	struct offer o = { .name = "A_1", .main_file = "main.sh", .is_image = 1 };
+	const struct offer gone = { .is_image = 1 };
+	char all[OFFERS_NAMES_MAX];
+
+	(void)state;
+	assert_null(offers_put(&offers, 1, 0, &o));
+	assert_int_equal(offers.count, 2);
+	assert_int_equal(offers_find_image(&offers, "A_1", 3), 1);
+	assert_null(offers_put(&offers, 1, 0, &gone));
+	assert_int_equal(offers_find_image(&offers, "A_1", 3), -1);
+	assert_int_equal(offers_find_image(&offers, "", 0), -1);
+	assert_null(offers_like(&offers, true, "A_1", 3));
+	assert_int_equal(offers_names(&offers, true, all, sizeof(all)), 0);
+	o.name[0] = 'b';
+	assert_null(offers_put(&offers, 1, 1, &o));
+	assert_int_equal(offers_find_image(&offers, "b_1", 3), 1);
+	assert_int_equal(offers.editions[1], 1);
+	assert_int_equal(offers.count, 2);
+	assert_non_null(offers_put(&offers, 3, 0, &o)); /* the next one is 2 */
+	assert_non_null(offers_put(&offers, 0, 0, &o)); /* which is a language */
+	o.is_image = 0;
+	assert_non_null(offers_put(&offers, 1, 0, &o));
+	assert_non_null(offers_put(&offers, 2, 0, &(struct offer){ .reports = 1 }));
+	o.is_image = 1;
+	for (uint32_t i = 2; i < LANGUAGES_MAX; i++)
+		assert_null(offers_put(&offers, i, 0, &gone));
+	assert_non_null(offers_put(&offers, LANGUAGES_MAX, 0, &o));
+	assert_int_equal(offers_names(&offers, true, all, sizeof(all)), 3);
+	assert_string_equal(all, "b_1");
+	o.name[0] = '/';
+	assert_non_null(offers_put(&offers, 1, 2, &o));
+	assert_int_equal(offers_find_image(&offers, "b_1", 3), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_told_of_a_number_takes_the_place_of_what_was),
 		cmocka_unit_test(a_language_is_believed_only_when_every_field_can_be_used),
 		cmocka_unit_test(a_list_without_an_end_is_refused),
 		cmocka_unit_test(names_are_of_small_letters_digits_and_signs),

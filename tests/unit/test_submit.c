@@ -297,7 +297,7 @@ static void nothing_is_collected_of_a_compiler(void **state)
 	x.m.as.SUBMIT.part = RUN_BUILT;
 	x.m.as.SUBMIT.collect = COLLECT_ALWAYS;
 	assert_null(submit_violation(&x.m));
-	x.m.as.SUBMIT.reserved = 1;
+	x.m.as.SUBMIT.collect = COLLECT_WHEN_MAX;
 	assert_non_null(submit_violation(&x.m));
 	tear_down(&x);
 }

@@ -61,6 +61,7 @@ struct front {
 	struct http_server *http;
 	struct event *drain_timer, *log_timer;
 	struct msg_hello hello;
+	struct offers *offers; /* NULL: none */
 	struct msg_health health;
 	enum reach reach;
 	struct msg_selftest selftest;
@@ -194,6 +195,15 @@ static void on_health(struct front *fr, struct msg_health *m)
 		runs_close(&fr->runs, m->why.text[0] ? fr->health.why.text : "not ready");
 }
 
+/* An image has come into the store, or has gone. */
+static void on_offer(struct front *fr, const struct msg_offer *m)
+{
+	const char *why = offers_put(fr->offers, m->number, m->edition, &m->offer);
+
+	if (why)
+		log_warn("offer", "number=%" PRIu32 " why=\"%s\"", m->number, why);
+}
+
 /* ---- the end ---- */
 
 static void on_http_idle(void *ctx)
@@ -253,6 +263,8 @@ static void on_message(struct msg *m, void *ctx)
 		(void)runs_on_refused(&fr->runs, &m->as.REFUSED);
 	else if (m->type == MSG_HEALTH)
 		on_health(fr, &m->as.HEALTH);
+	else if (m->type == MSG_OFFER && fr->offers)
+		on_offer(fr, &m->as.OFFER);
 	else if (m->type == MSG_SELFTEST)
 		fr->selftest = m->as.SELFTEST;
 	else if (m->type == MSG_DRAIN)
@@ -372,6 +384,7 @@ struct front *front_create(const struct front_plan *plan, struct fault *f)
 	}
 	fr->base = plan->base;
 	fr->hello = *plan->hello;
+	fr->offers = plan->offers;
 	fr->reach = route_reach(&fr->hello.settings.listen);
 	if (fill(fr, plan, f) < 0) {
 		front_destroy(fr);

@@ -21,7 +21,7 @@ struct front_plan {
 	int channel_fd, listen_fd;     /* taken, on failure too */
 	int store_fd;                  /* the same; for runs' files if it is a regular file */
 	const struct msg_hello *hello; /* copied */
-	const struct offers *offers;   /* borrowed; NULL: none */
+	struct offers *offers;         /* borrowed, kept up to date; NULL: none */
 };
 
 struct front *front_create(const struct front_plan *plan, struct fault *f)

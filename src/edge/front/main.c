@@ -65,6 +65,7 @@ static int await(enum msg_type type, struct msg *ret, struct fault *f)
 static int await_hello(struct msg_hello *ret, struct offers *ret_offers, struct fault *f)
 {
 	static struct msg m; /* static: too large for a careful stack */
+	const char *rule;
 	int r = await(MSG_HELLO, &m, f);
 
 	if (r < 0)
@@ -76,9 +77,10 @@ static int await_hello(struct msg_hello *ret, struct offers *ret_offers, struct 
 		r = await(MSG_OFFER, &m, f);
 		if (r < 0)
 			return r;
-		ret_offers->of[i] = m.as.OFFER.offer;
+		rule = offers_put(ret_offers, i, m.as.OFFER.edition, &m.as.OFFER.offer);
+		if (rule)
+			return fault_say(f, -EPROTO, "%s", rule);
 	}
-	ret_offers->count = ret->languages;
 	return 0;
 }
 

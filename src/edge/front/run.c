@@ -103,6 +103,7 @@ int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct
 		.inputs_bytes = r->request.inputs_len,
 		.allow_network = r->request.allow_network,
 		.language = r->request.language,
+		.edition = r->request.edition,
 		.collect = collect_when(&r->request),
 		.report = api_request_report(&r->request),
 	};

@@ -88,19 +88,9 @@ static void answer_not_run(struct run *r, int status, uint32_t retry_after_s, co
 	answer_detail(req, &a, "the code did not run: %s", why);
 }
 
-static bool is_image(const struct runs *rs, uint32_t language)
-{
-	return language < rs->offers->count && rs->offers->of[language].is_image;
-}
-
-static const char *name_of(const struct runs *rs, uint32_t language)
-{
-	return language < rs->offers->count ? rs->offers->of[language].name : LANGUAGE_DEFAULT;
-}
-
-/* The toolchain of its language is not installed: that is for the client to mend, or to have
- * mended, and so looks like everything that is wrong in a request. */
-static void answer_missing(const struct runs *rs, struct run *r, const char *why)
+/* The toolchain of its language is not installed, or its image is gone: that is for the client to
+ * mend, or to have mended, and so looks like everything that is wrong in a request. */
+static void answer_missing(struct run *r, const char *why)
 {
 	struct answer a = { .status = 422, .id = r->id };
 	struct http_request *req = take_ptr(r->req);
@@ -111,8 +101,7 @@ static void answer_missing(const struct runs *rs, struct run *r, const char *why
 	if (!req)
 		return;
 	http_request_set_data(req, NULL);
-	json = api_missing_json(
-		name_of(rs, r->request.language), is_image(rs, r->request.language), why, &a.len);
+	json = api_missing_json(r->request.name, r->request.is_image, why, &a.len);
 	a.json = json;
 	answer_send(req, &a);
 }
@@ -286,7 +275,6 @@ static void answer_result(const struct runs *rs, struct run *r, const struct msg
 {
 	struct http_request *req = take_ptr(r->req);
 	struct api_report report CLEANUP(api_report_free) = { 0 };
-	bool image = is_image(rs, r->request.language);
 	struct run_compiler *c = &r->compiler;
 	bool failed = r->part == RUN_COMPILER;
 	const struct msg_result result = failed ? api_compile_failure(m) : *m;
@@ -298,8 +286,8 @@ static void answer_result(const struct runs *rs, struct run *r, const struct msg
 		.result = &result,
 		.limits = &r->request.limits,
 		.output_bytes = r->request.output_bytes,
-		.language = image ? NULL : name_of(rs, r->request.language),
-		.image = image ? name_of(rs, r->request.language) : NULL,
+		.language = r->request.is_image ? NULL : r->request.name,
+		.image = r->request.is_image ? r->request.name : NULL,
 		.queue_us = r->queue_us,
 		.warnings = &r->request.warnings,
 		.report = &report,
@@ -464,7 +452,7 @@ int runs_on_refused(struct runs *rs, struct msg_refused *m)
 	(void)fault_launder(&m->fault);
 	log_warn("refused", "id=%s retry=%" PRIu32 " why=%s", r->id, m->retry, LQ(m->fault.text));
 	if (m->missing)
-		answer_missing(rs, r, m->fault.text);
+		answer_missing(r, m->fault.text);
 	else if (m->retry)
 		answer_not_run(r, 503, queue_retry_after_s(&rs->queue), m->fault.text);
 	else

@@ -46,6 +46,9 @@ int view_open(struct view *ret, const struct runtime *rt, struct fault *f) __att
 int view_open_image(struct view *ret, int file_fd, unsigned number, struct fault *f)
 	__attribute__((nonnull));
 
+/* Take it away again. Cells that show it keep what they have. A negative errno: it is still there. */
+int view_close_image(const struct view *v) __attribute__((nonnull));
+
 /* Add another runtime's root to the template, as number `number`, over 0, which none has had. `builds`: with a
  * place for BUILD_PATH. */
 int view_open_other(struct view *ret, const struct runtime *rt, unsigned number, bool builds,

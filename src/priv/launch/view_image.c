@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 static int make_top(int dir_fd, struct fault *f)
@@ -75,5 +76,17 @@ int view_open_image(struct view *ret, int file_fd, unsigned number, struct fault
 	(void)umask(mask);
 	if (r < 0)
 		view_remove(ret->image);
+	return r;
+}
+
+int view_close_image(const struct view *v)
+{
+	char root[sizeof(v->image) + sizeof("/root")];
+	int r;
+
+	(void)snprintf(root, sizeof(root), "%s/root", v->image);
+	r = sys.umount2(root, MNT_DETACH | UMOUNT_NOFOLLOW);
+	if (r == 0)
+		view_remove(v->image);
 	return r;
 }

@@ -79,6 +79,10 @@ void board_look(struct board *b, unsigned slot) __attribute__((nonnull));
 /* The kernel has told of the end of children. */
 void board_hear_records(struct board *b) __attribute__((nonnull));
 
+/* Take away the images that are withdrawn (offered.h) and that no run, cell or zygote needs any more.
+ * True when there is a number that another one can have. */
+bool board_drop_images(struct board *b) __attribute__((nonnull));
+
 /* Deadlines, retries. Returns when it wants to be called again (CLOCK_MONOTONIC, ns). */
 uint64_t board_tick(struct board *b) __attribute__((nonnull));
 

@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/own.h"
+#include "priv/supervisor/offered.h"
 #include "priv/supervisor/submit.h"
 
 #include <errno.h>
@@ -37,10 +39,25 @@ static struct job *free_slot(struct board *b)
 	return NULL;
 }
 
-/* What it needs that this supervisor lacks, as the refusal of a run. 0: nothing. */
-static int look_at_language(const struct board *b, const struct msg_submit *s, struct fault *f)
+/* What it needs that this supervisor lacks, as the refusal of a run. 0: nothing; an image that was
+ * replaced since the client heard of it has become the one in its place. */
+static int look_at_language(const struct board *b, struct msg_submit *s, struct fault *f)
 {
-	return s->language == 0 ? 0 : factories_look(b->pool->factories, s->language, f);
+	struct factories *fs = b->pool->factories;
+	struct fault later = { 0 };
+	int r;
+
+	if (s->language == 0)
+		return 0;
+	if (s->edition != fs->languages->editions[s->language])
+		return fault_say(
+			f, -ESTALE, "the image was removed or replaced before its turn came");
+	s->language = offered_successor(fs->languages, s->language);
+	r = factories_look(fs, s->language, f);
+	/* It is mounted before anybody can remove it; if that fails, the run's order says so. */
+	if (r == 0 && fs->languages->of[s->language].offer.is_image)
+		(void)factories_get(fs, s->language, false, &later);
+	return r;
 }
 
 /* As submit_violation(). A client that keeps the order of things never asks for a build that there
@@ -77,7 +94,7 @@ static bool take_build(struct board *b, struct job *j)
 
 int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 {
-	const struct msg_submit *s = &m->as.SUBMIT;
+	struct msg_submit *s = &m->as.SUBMIT;
 	const char *rule = submit_violation(m);
 	struct fault f = { 0 };
 	struct job *j;
@@ -118,6 +135,34 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 	j->deadline_ns = j->submitted_ns + BOARD_BUILD_TIMEOUT_NS;
 	board_serve_waiting(b);
 	return 0;
+}
+
+static bool is_used(const struct board *b, uint32_t language)
+{
+	for (unsigned i = 0; i < b->slots; i++) {
+		if (b->jobs[i].state != JOB_NONE && b->jobs[i].submit.language == language)
+			return true;
+	}
+	return pool_has_other(b->pool, language);
+}
+
+bool board_drop_images(struct board *b)
+{
+	struct factories *fs = b->pool->factories;
+	bool dropped = false;
+	int r;
+
+	for (uint32_t i = 1; i < fs->languages->count; i++) {
+		if (!offered_is_withdrawn(fs->languages, i) || is_used(b, i))
+			continue;
+		lines_drop(&b->pool->lines, i);
+		r = factories_drop(fs, i);
+		if (r < 0)
+			log_warn("image_kept", "name=%s why=\"%s\"",
+				LQ(fs->languages->of[i].runtime.name), strerrordesc_np(-r));
+		dropped |= r == 0;
+	}
+	return dropped;
 }
 
 void board_leave_build(struct board *b, struct job *j, bool success)

@@ -222,7 +222,6 @@ int engine_open(struct engine *e, bool pooled, struct fault *f)
 		r = boot_settings(e->self_fd, &e->settings, &e->languages, f);
 	if (r < 0)
 		return r;
-	images_offer(e->settings.image_dir, &e->languages);
 	if (!pooled)
 		e->settings.pool_size = 0;
 	layers_probe_kernel(&e->layers, &e->settings);
@@ -279,14 +278,26 @@ void engine_hello(const struct engine *e, uint32_t port, struct msg_hello *ret)
 	};
 }
 
-int engine_offer(const struct engine *e, int channel_fd)
+int engine_offer_some(const struct engine *e, int channel_fd, uint32_t *numbers)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < e->languages.count; i++) {
-		const struct msg_offer m = { .number = i, .offer = e->languages.of[i].offer };
+		const struct msg_offer m = { i, e->languages.editions[i],
+			e->languages.of[i].offer };
 
+		if (!(*numbers >> i & 1))
+			continue;
 		r = channel_send(channel_fd, MSG_OFFER, &m, NULL);
+		if (r == 0)
+			*numbers &= ~(UINT32_C(1) << i);
 	}
 	return r;
+}
+
+int engine_offer(const struct engine *e, int channel_fd)
+{
+	uint32_t all = UINT32_MAX;
+
+	return engine_offer_some(e, channel_fd, &all);
 }

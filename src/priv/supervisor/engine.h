@@ -49,3 +49,6 @@ void engine_hello(const struct engine *e, uint32_t port, struct msg_hello *ret)
 	__attribute__((nonnull));
 /* ...and the languages, right behind it. 0 or a negative errno of channel_send(). */
 int engine_offer(const struct engine *e, int channel_fd) __attribute__((nonnull));
+/* Tell those whose bit is in *numbers, and clear the bits of those that were told. */
+int engine_offer_some(const struct engine *e, int channel_fd, uint32_t *numbers)
+	__attribute__((nonnull));

@@ -6,6 +6,7 @@
 #include "kernel/sys.h"
 #include "priv/launch/build.h"
 #include "priv/supervisor/images.h"
+#include "priv/supervisor/offered.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include <sys/stat.h>
 
 void factories_open(struct factories *fs, const struct cell_factory *usual,
-	const struct languages *languages, const struct settings *settings)
+	struct languages *languages, const struct settings *settings)
 {
 	memset(fs, 0, sizeof(*fs));
 	fs->usual = usual;
@@ -48,12 +49,15 @@ static int miss(const struct language *l, const char *path, const char *what, st
 		package);
 }
 
-/* One that is mounted stays, whatever became of its name. */
+/* One that is mounted stays as long as it is offered: the store is not asked each time. */
 static int look_at_image(const struct factories *fs, unsigned language, struct fault *f)
 {
 	cleanup_fd int root = -1;
 	struct image_record record;
 
+	if (!offered_is(fs->languages, language))
+		return fault_say(f, -ENOENT, "there is no image \"%s\" any more",
+			fs->languages->of[language].runtime.name);
 	if (fs->of[language].made)
 		return 0;
 	return images_open_offered(fs->settings->image_dir, &fs->languages->of[language].runtime,
@@ -143,6 +147,21 @@ const struct cell_factory *factories_get(
 		fs->of[language].made = true;
 	}
 	return compiler ? &fs->of[language].compiler_factory : &fs->of[language].factory;
+}
+
+int factories_drop(struct factories *fs, unsigned language)
+{
+	int r;
+
+	CHECK(offered_is_withdrawn(fs->languages, language));
+	if (fs->of[language].made) {
+		r = view_close_image(&fs->of[language].view);
+		if (r < 0)
+			return r;
+	}
+	fs->of[language].made = false;
+	offered_forget(fs->languages, language);
+	return 0;
 }
 
 const char *factories_preload(const struct factories *fs, unsigned language)

@@ -2,7 +2,8 @@
  * the others it is made when the first run of that language comes.
  *
  *   runs in    the supervisor and the probe
- *   owns       the views of the other languages, until the process ends
+ *   owns       the views of the other languages, until the process ends; of images until
+ *              factories_drop()
  *   threads    none
  *   blocks     a millisecond, when the view of a language is made
  */
@@ -18,9 +19,9 @@ struct fault;
 
 struct factories {
 	const struct cell_factory *usual; /* of number 0; what the others have in common with it */
-	const struct languages *languages;
+	struct languages *languages;
 	const struct settings *settings;
-	struct offers offers;
+	struct offers offers; /* those of the start: what limits languages have */
 	struct {
 		bool made;
 		struct view view;
@@ -33,13 +34,16 @@ struct factories {
 
 /* Begin with none made. All three stay the caller's, and must outlive it. */
 void factories_open(struct factories *fs, const struct cell_factory *usual,
-	const struct languages *languages, const struct settings *settings)
-	__attribute__((nonnull));
+	struct languages *languages, const struct settings *settings) __attribute__((nonnull));
 
 /* Is what the language needs on this host now? 0, or -ENOENT: the fault names what is missing and
  * the package that has it. Some system calls. */
 int factories_look(const struct factories *fs, unsigned language, struct fault *f)
 	__attribute__((nonnull));
+
+/* Nothing uses that image, which is withdrawn (offered.h), any more: take its view away, and free its
+ * number. A negative errno: it could not be done now. */
+int factories_drop(struct factories *fs, unsigned language) __attribute__((nonnull));
 
 /* The factory of a language, or of its compiler; NULL with the reason in `f`. */
 const struct cell_factory *factories_get(struct factories *fs, unsigned language, bool compiler,

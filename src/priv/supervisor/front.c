@@ -261,3 +261,21 @@ void front_url(const struct front *fr, const struct settings *s, char *ret, size
 	(void)snprintf(ret, room, s->listen.kind == LISTEN_INET ? "http://%s:%u" : "http://[%s]:%u",
 		host, fr->port);
 }
+
+void front_print_banner(const struct front *fr, const struct settings *s)
+{
+	char url[160];
+
+	front_url(fr, s, url, sizeof(url));
+	(void)printf("Glovebox is listening on %s\n", url);
+	if (s->listen.kind == LISTEN_UNIX)
+		(void)printf(
+			"Try:  curl --unix-socket %s http://localhost/execute -H 'Content-Type: "
+			"application/json' -d '{\"code\": \"print(6 * 7)\"}'\n",
+			s->listen.path);
+	else
+		(void)printf("Try:  curl %s/execute -H 'Content-Type: application/json' -d "
+			     "'{\"code\": \"print(6 * 7)\"}'\n",
+			url);
+	(void)fflush(stdout);
+}

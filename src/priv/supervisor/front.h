@@ -51,3 +51,6 @@ void front_unlisten(struct front *fr, const struct settings *s) __attribute__((n
 /* "http://127.0.0.1:8000" or "unix:/path" as a person would type it. */
 void front_url(const struct front *fr, const struct settings *s, char *ret, size_t room)
 	__attribute__((nonnull));
+
+/* Where it listens, and what to try, for the person at the terminal. */
+void front_print_banner(const struct front *fr, const struct settings *s) __attribute__((nonnull));

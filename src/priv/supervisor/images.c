@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "kernel/sys.h"
+#include "priv/supervisor/offered.h"
 #include "wire/language.h"
 
 #include <dirent.h>
@@ -89,51 +90,89 @@ int images_open(
 	return 0;
 }
 
+_Static_assert(LANGUAGES_MAX <= 32, "each has a bit");
+
 static int is_image(const struct dirent *e)
 {
 	return image_name_is_valid(e->d_name);
 }
 
-static void offer(const char *dir, const char *name, struct languages *to)
+/* Put the image there, and return its bit. */
+static uint32_t offer(const char *dir, const char *name, struct languages *to)
 {
-	struct language *l = &to->of[to->count];
+	uint32_t number = offered_free(to);
+	struct language *l = &to->of[number];
 	struct image_record record;
 	cleanup_fd int root = -1;
 	struct fault f = { 0 };
 
-	if (to->count == LANGUAGES_MAX)
+	if (number == LANGUAGES_MAX)
 		(void)fault_say(&f, -ENOSPC,
 			"there is no room for more than %u languages and images", LANGUAGES_MAX);
 	else
 		(void)images_open(dir, name, &record, &root, &f);
 	if (f.code < 0) {
 		log_warn("image", "name=%s why=%s", LQ(name), LQ(f.text));
-		return;
+		return 0;
 	}
+	to->unused &= ~(UINT32_C(1) << number);
+	if (number < to->count)
+		to->editions[number]++; /* nobody who asks for what it was gets this one */
+	else
+		to->count++;
 	memset(l, 0, sizeof(*l));
 	image_runtime(&record, &l->runtime);
 	memcpy(l->offer.name, l->runtime.name, sizeof(l->offer.name));
 	memcpy(l->offer.main_file, l->runtime.main_file, sizeof(l->offer.main_file));
 	l->offer.is_image = 1;
 	l->offer.reports = l->runtime.reports;
-	memcpy(to->digests[to->count++], record.digest, sizeof(record.digest));
+	memcpy(to->digests[number], record.digest, sizeof(record.digest));
+	log_info("image_offered", "name=%s", LQ(name));
+	return UINT32_C(1) << number;
 }
 
-void images_offer(const char *dir, struct languages *to)
+static bool is_shortage(int code)
+{
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+}
+
+static uint32_t withdraw(const char *dir, struct languages *from, uint32_t number)
+{
+	const struct language *l = &from->of[number];
+	struct image_record record;
+	cleanup_fd int root = -1;
+	struct fault f = { 0 };
+	int r = images_open_offered(dir, &l->runtime, from->digests[number], &record, &root, &f);
+
+	/* For want of memory or descriptors nothing is known of it. */
+	if (r == 0 || is_shortage(r))
+		return 0;
+	offered_withdraw(from, number);
+	log_info("image_withdrawn", "name=%s why=%s", LQ(l->runtime.name), LQ(f.text));
+	return UINT32_C(1) << number;
+}
+
+uint32_t images_offer(const char *dir, struct languages *to)
 {
 	struct dirent **list;
-	int n = scandir(dir, &list, is_image, alphasort);
+	uint32_t told = 0;
+	int n;
 
+	for (uint32_t i = 0; i < to->count; i++)
+		told |= offered_is(to, i) ? withdraw(dir, to, i) : 0;
+	n = scandir(dir, &list, is_image, alphasort);
 	if (n < 0) {
 		if (errno != ENOENT)
 			log_warn("images", "why=\"%s: %s\"", dir, strerrordesc_np(errno));
-		return;
+		return told;
 	}
 	for (int i = 0; i < n; i++) {
-		offer(dir, list[i]->d_name, to);
+		if (offered_find(to, list[i]->d_name) == to->count)
+			told |= offer(dir, list[i]->d_name, to);
 		free(list[i]);
 	}
 	free(list);
+	return told;
 }
 
 int images_open_offered(const char *dir, const struct runtime *offered, const uint8_t *digest,
@@ -149,8 +188,7 @@ int images_open_offered(const char *dir, const struct runtime *offered, const ui
 	if (memcmp(&now, offered, sizeof(now)) != 0 ||
 		memcmp(ret->digest, digest, sizeof(ret->digest)) != 0)
 		return fault_say(f, -ESTALE,
-			"image %s: was replaced by another one; it can be used when the server is "
-			"started again",
+			"image %s: was replaced by another one since it was offered",
 			offered->name);
 	*ret_fd = take_fd(&root);
 	return 0;

@@ -7,6 +7,8 @@
 
 #include "wire/image.h"
 
+#include <stdint.h>
+
 struct fault;
 struct languages;
 
@@ -15,9 +17,11 @@ struct languages;
 int images_open(const char *dir, const char *name, struct image_record *ret, int *ret_fd,
 	struct fault *f) __attribute__((nonnull));
 
-/* Put every image of the store behind the languages, as far as there is room, by their names. One
- * that cannot be used is told of in the log. No store is no fault. */
-void images_offer(const char *dir, struct languages *to) __attribute__((nonnull));
+/* Look at the store, now and whenever it may have changed. Every image of it that is not offered is
+ * put behind the languages, as far as there is room, by its name; one that is offered and has gone,
+ * or was replaced by another one, is withdrawn. An image that cannot be used is told of in the log.
+ * No store is no fault. Returns a bit for each number of which something has to be told. */
+uint32_t images_offer(const char *dir, struct languages *to) __attribute__((nonnull));
 
 /* images_open() of one that was offered, with that digest: -ESTALE when it is another one by now.
  * *ret: its record, too. */

@@ -86,6 +86,15 @@ void lines_want(struct lines *ls, uint32_t language, const struct cell_factory *
 	l->asked_ns = now_ns;
 }
 
+void lines_drop(struct lines *ls, uint32_t language)
+{
+	struct line *l = find(ls, language);
+
+	CHECK(language > 0);
+	if (l)
+		end(ls, l, "its image was removed or replaced");
+}
+
 void lines_close(struct lines *ls)
 {
 	for (unsigned i = 0; i < LINES_MAX; i++) {

@@ -48,6 +48,9 @@ void lines_open(struct lines *ls, const struct lineage_owner *owner) __attribute
 void lines_want(struct lines *ls, uint32_t language, const struct cell_factory *factory,
 	const char *preload, uint64_t now_ns) __attribute__((nonnull));
 
+/* End the line of that image, if it has one: nobody can ask for it any more. */
+void lines_drop(struct lines *ls, uint32_t language) __attribute__((nonnull));
+
 /* lineage_fork() of that line. A negative errno: there is none, or none that can be asked. */
 int lines_fork(struct lines *ls, uint32_t language, struct cell *c, int channel_fd, bool rehearse,
 	uint64_t now_ns) __attribute__((nonnull));

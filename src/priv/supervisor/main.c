@@ -25,6 +25,7 @@
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/engine.h"
 #include "priv/supervisor/front.h"
+#include "priv/supervisor/stored.h"
 #include "priv/supervisor/tested.h"
 #include "priv/supervisor/urgency.h"
 #include "priv/supervisor/watch.h"
@@ -45,6 +46,7 @@ enum token {
 	TOKEN_LOG,
 	TOKEN_RECORDS,
 	TOKEN_TESTED,
+	TOKEN_STORED,
 	/* Three for the pool's own line of zygotes, three for each of the images'. */
 	TOKEN_ZYGOTE,
 	TOKEN_LINES = TOKEN_ZYGOTE + LINEAGE_ZYGOTES,
@@ -65,6 +67,7 @@ static struct {
 	struct front front;
 	struct urgency urgency;
 	struct tested tested;
+	struct stored stored;
 	struct msg_hello hello;
 	struct msg_health told; /* what the client heard last, and when */
 	uint64_t told_ns;
@@ -181,8 +184,11 @@ static void send_tested(void)
 static int greet(struct fault *f)
 {
 	const struct fault none = { 0 };
-	int r = channel_send(sv.board.client_fd, MSG_HELLO, &sv.hello, NULL);
+	int r;
 
+	sv.hello.languages = sv.engine.languages.count;
+	sv.stored.untold = 0;
+	r = channel_send(sv.board.client_fd, MSG_HELLO, &sv.hello, NULL);
 	if (r == 0)
 		r = engine_offer(&sv.engine, sv.board.client_fd);
 	if (r < 0)
@@ -217,24 +223,6 @@ static int start_front(struct fault *f)
 	if (r < 0)
 		end_front();
 	return r;
-}
-
-static void print_banner(void)
-{
-	char url[160];
-
-	front_url(&sv.front, &sv.engine.settings, url, sizeof(url));
-	(void)printf("Glovebox is listening on %s\n", url);
-	if (sv.engine.settings.listen.kind == LISTEN_UNIX)
-		(void)printf(
-			"Try:  curl --unix-socket %s http://localhost/execute -H 'Content-Type: "
-			"application/json' -d '{\"code\": \"print(6 * 7)\"}'\n",
-			sv.engine.settings.listen.path);
-	else
-		(void)printf("Try:  curl %s/execute -H 'Content-Type: application/json' -d "
-			     "'{\"code\": \"print(6 * 7)\"}'\n",
-			url);
-	(void)fflush(stdout);
 }
 
 static int start_server(struct fault *f)
@@ -374,12 +362,6 @@ static void on_client(void)
 	}
 }
 
-static void on_tested(void)
-{
-	if (tested_look(&sv.tested))
-		send_tested();
-}
-
 /* Everything from TOKEN_ZYGOTE on. */
 static void on_pool(uint64_t token)
 {
@@ -413,7 +395,12 @@ static void on_event(const struct epoll_event *ev)
 		board_hear_records(&sv.board);
 		break;
 	case TOKEN_TESTED:
-		on_tested();
+		if (tested_look(&sv.tested))
+			send_tested();
+		break;
+	case TOKEN_STORED:
+		stored_look(&sv.stored);
+		stored_renew(&sv.stored, &sv.engine, sv.board.client_fd);
 		break;
 	case TOKEN_ZYGOTE:
 	case TOKEN_LINES:
@@ -445,6 +432,12 @@ static uint64_t tick(void)
 	uint64_t next = board_tick(&sv.board), now = clock_ns();
 	struct fault f = { 0 };
 
+	if (board_drop_images(&sv.board)) {
+		/* Images that there was no room for may have some now. */
+		stored_renew(&sv.stored, &sv.engine, sv.board.client_fd);
+		next = now; /* what ended with them is to be looked at */
+	}
+	next = clock_earlier(next, stored_tick(&sv.stored, &sv.engine, sv.board.client_fd, now));
 	next = clock_earlier(next, tell_pool(now));
 	next = clock_earlier(next, resend(now));
 	next = clock_earlier(next, urgency_tick(&sv.urgency, board_busy(&sv.board), now));
@@ -542,6 +535,16 @@ static void open_pool(void)
 		watch(sv.engine.records.fd, TOKEN_RECORDS);
 }
 
+static void open_store(void)
+{
+	if (sv.server)
+		stored_open(&sv.stored, sv.engine.settings.image_dir);
+	if (sv.stored.watch_fd >= 0)
+		watch(sv.stored.watch_fd, TOKEN_STORED);
+	/* After that, so that nothing is missed; nobody is to be told yet. */
+	stored_renew(&sv.stored, &sv.engine, -1);
+}
+
 static int start(struct fault *f)
 {
 	int r = open_loop(f);
@@ -553,6 +556,7 @@ static int start(struct fault *f)
 	log_setup("supervisor", (enum log_level)sv.engine.settings.log_level);
 	urgency_init(&sv.urgency, sv.server && sv.engine.settings.urgent);
 	open_pool();
+	open_store();
 	r = sv.server ? start_server(f) : start_library(f);
 	if (r == 0)
 		r = caps_keep_only(KEPT_CAPABILITIES | (caps_permitted() & LIKED_CAPABILITIES), f);
@@ -576,13 +580,14 @@ int role_supervisor(void)
 	engine_clear(&sv.engine);
 	front_clear(&sv.front);
 	tested_clear(&sv.tested);
+	stored_clear(&sv.stored);
 	board_init(&sv.board);
 	if (start(&f) < 0) {
 		say_refusal(&f);
 		sv.exit_status = 1;
 	} else {
 		if (sv.server)
-			print_banner();
+			front_print_banner(&sv.front, &sv.engine.settings);
 		log_info("ready", "instance=%u runs=%u cgroup=v%u", sv.engine.lease.number,
 			sv.board.slots, sv.hello.cgroup_version);
 		serve();

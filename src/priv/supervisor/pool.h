@@ -91,6 +91,9 @@ struct cell *pool_take_other(struct pool *p, uint64_t order) __attribute__((nonn
  * was there when the last one failed; otherwise the answer is no, now and later. */
 bool pool_tell_failure(struct pool *p, bool is_heard) __attribute__((nonnull));
 
+/* Is there a cell of that other language, in whatever state? */
+bool pool_has_other(const struct pool *p, uint32_t language) __attribute__((nonnull));
+
 /* What a cell was made from. */
 const struct cell_factory *pool_factory(const struct pool *p, const struct cell *c)
 	__attribute__((nonnull));

@@ -25,6 +25,16 @@ const struct cell_factory *pool_factory(const struct pool *p, const struct cell 
 	return own ? own : p->factory;
 }
 
+bool pool_has_other(const struct pool *p, uint32_t language)
+{
+	for (unsigned i = 0; i < p->high; i++) {
+		if (p->orders[i].factory && p->orders[i].language == language &&
+			!pool_is_free(p, &p->cells[i]))
+			return true;
+	}
+	return false;
+}
+
 struct cell *pool_take_other(struct pool *p, uint64_t order)
 {
 	for (unsigned i = 0; i < p->high; i++) {

@@ -39,7 +39,7 @@ static bool is_report(int fd)
 static bool has_reserved_bits(const struct msg_submit *s)
 {
 	return (s->report & ~REPORT_ALL) || s->allow_network > 1 || s->part >= RUN_PART_MAX ||
-	       s->collect >= COLLECT_WHEN_MAX || s->reserved != 0;
+	       s->collect >= COLLECT_WHEN_MAX;
 }
 
 static const char *streams_violation(const int *fds)
