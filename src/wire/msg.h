@@ -143,7 +143,7 @@ struct msg_collect {
 struct msg_refused {
 	uint64_t run;
 	uint32_t retry;   /* 1: try again later; 0: this is a failure of Glovebox */
-	uint32_t missing; /* 1: it is none: the toolchain of the language is not installed */
+	uint32_t missing; /* 1: it is none: a language is not installed, an image not as it was */
 	struct fault fault;
 };
 

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "kernel/sys.h"
 #include "priv/supervisor/pool_internal.h"
 #include "wire/channel.h"
 
@@ -340,6 +341,35 @@ static void a_program_that_is_refused_leaves_no_build(void **state)
 	play.board.slots = 1;
 }
 
+static int look_code;
+
+static int no_look(int dir_fd, const char *path, struct stat *ret, int flags)
+{
+	(void)dir_fd;
+	(void)path;
+	(void)ret;
+	(void)flags;
+	return look_code;
+}
+
+static void what_could_not_be_looked_for_is_a_failure_and_no_advice(void **state)
+{
+	static struct msg m;
+	const struct sys_ops real = sys;
+
+	(void)state;
+	sys.fstatat = no_look;
+	for (unsigned i = 0; i < 3; i++) {
+		look_code = (const int[]){ -EIO, -ENOMEM, -ENOENT }[i];
+		submit_other(30 + i);
+		assert_int_equal(play_answered(&m), MSG_REFUSED);
+		assert_int_equal(m.as.REFUSED.fault.code, look_code);
+		assert_int_equal(m.as.REFUSED.missing, look_code == -ENOENT);
+		assert_int_equal(m.as.REFUSED.retry, look_code == -ENOMEM);
+	}
+	sys = real;
+}
+
 /* A compiler that is installed. */
 static void submit_compiler(uint64_t run)
 {
@@ -465,6 +495,7 @@ int main(void)
 		CASE(a_client_that_leaves_while_a_compiler_is_killed_leaves_no_build),
 		CASE(a_client_that_leaves_before_a_compilers_answer_is_sent_leaves_no_build),
 		CASE(a_program_that_is_refused_leaves_no_build),
+		CASE(what_could_not_be_looked_for_is_a_failure_and_no_advice),
 		CASE(a_compiler_that_is_begun_again_gets_a_new_place),
 		CASE(without_a_place_for_its_build_a_compiler_is_refused),
 		CASE(more_builds_than_places_wait_at_the_client),

@@ -36,10 +36,14 @@ void factories_open(struct factories *fs, const struct cell_factory *usual,
 	const struct languages *languages, const struct settings *settings)
 	__attribute__((nonnull));
 
-/* Is what the language needs on this host now? 0, or -ENOENT: the fault names what is missing and
- * the package that has it. Some system calls. */
+/* Is what the language needs on this host now? 0, or a negative errno. If factories_lack() it, the
+ * fault names what is missing and the package that has it; any other says that it could not be
+ * looked for. Some system calls. */
 int factories_look(const struct factories *fs, unsigned language, struct fault *f)
 	__attribute__((nonnull));
+
+/* Does this error of factories_look() say that something is not there, or not as it was offered? */
+bool factories_lack(int code);
 
 /* The factory of a language, or of its compiler; NULL with the reason in `f`. */
 const struct cell_factory *factories_get(struct factories *fs, unsigned language, bool compiler,
