@@ -183,6 +183,15 @@ int __wrap_epoll_ctl(int fd, int op, int on_fd, struct epoll_event *e)
 	return -1;
 }
 
+int __real_io_seal(int fd);
+int __wrap_io_seal(int fd);
+int __wrap_io_seal(int fd)
+{
+	int code = page ? turn("io_seal") : 0;
+
+	return code != 0 ? -code : __real_io_seal(fd);
+}
+
 int __real_faccessat(int dir_fd, const char *path, int mode, int flags);
 int __wrap_faccessat(int dir_fd, const char *path, int mode, int flags);
 int __wrap_faccessat(int dir_fd, const char *path, int mode, int flags)
