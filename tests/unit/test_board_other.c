@@ -341,6 +341,33 @@ static void a_program_that_is_refused_leaves_no_build(void **state)
 	play.board.slots = 1;
 }
 
+static void fail_next(int code)
+{
+	no.fail_in = 1;
+	no.fail_code = code;
+}
+
+static void a_place_that_cannot_be_removed_is_removed_later(void **state)
+{
+	struct build *build = builds_reserve(&play.pool.builds, 90, 2);
+
+	(void)state;
+	play.settings.pool_size = 0;
+	no.builds[builds_number(&play.pool.builds, build)] = build->made = true;
+	fail_next(-ENOMEM);
+	builds_release(&play.pool.builds, build);
+	assert_true(build->run == 0 && build->made);
+	assert_ptr_equal(builds_reserve(&play.pool.builds, 91, 2), build);
+	assert_true(build->made); /* whoever gets it knows */
+	fail_next(-ENOMEM);
+	builds_release(&play.pool.builds, build);
+	fail_next(-ENOMEM);
+	assert_in_range(board_tick(&play.board), 1, clock_ns() + NS_PER_S);
+	assert_true(build->made);
+	(void)board_tick(&play.board);
+	assert_false(build->made || no.builds[builds_number(&play.pool.builds, build)]);
+}
+
 static int look_code;
 
 static int no_look(int dir_fd, const char *path, struct stat *ret, int flags)
@@ -496,6 +523,7 @@ int main(void)
 		CASE(a_client_that_leaves_before_a_compilers_answer_is_sent_leaves_no_build),
 		CASE(a_program_that_is_refused_leaves_no_build),
 		CASE(what_could_not_be_looked_for_is_a_failure_and_no_advice),
+		CASE(a_place_that_cannot_be_removed_is_removed_later),
 		CASE(a_compiler_that_is_begun_again_gets_a_new_place),
 		CASE(without_a_place_for_its_build_a_compiler_is_refused),
 		CASE(more_builds_than_places_wait_at_the_client),
