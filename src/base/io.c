@@ -94,11 +94,15 @@ int io_parse_u64(const char *text, uint64_t *ret)
 	return 0;
 }
 
+/* The kernel refuses seals (EBUSY) while somebody holds one of the file's pages, as reclaim or a look at
+ * the host's memory does for a moment; it has waited 0.15 s by then. So often it is asked. */
+#define SEAL_TRIES 8
+
 int io_seal(int fd)
 {
 	int r = -EBUSY;
 
-	for (int i = 0; i < IO_SEAL_TRIES && r == -EBUSY; i++)
+	for (int i = 0; i < SEAL_TRIES && r == -EBUSY; i++)
 		r = fcntl(fd, F_ADD_SEALS, IO_SEALS) < 0 ? -errno : 0;
 	return r;
 }

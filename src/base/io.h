@@ -33,9 +33,6 @@ int io_parse_u64(const char *text, uint64_t *ret) __attribute__((nonnull));
 /* What a memfd gets that nobody may change any more. */
 #define IO_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* The kernel refuses seals (EBUSY) while somebody holds one of the file's pages, as reclaim or a look at
- * the host's memory does for a moment; it has waited 0.15 s by then. So often it is asked again. */
-#define IO_SEAL_TRIES 8
-
-/* Seal a memfd that nobody has mapped for writing. 0 or a negative errno. */
+/* Seal a memfd that nobody has mapped for writing. 0 or a negative errno; -EBUSY after some tries,
+ * of up to 0.15 s each. */
 int io_seal(int fd);

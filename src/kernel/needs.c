@@ -94,6 +94,11 @@ static int try_mount_setattr(void)
 	return sys.mount_setattr(-1, "", 0, NULL, 0);
 }
 
+static int try_getrandom(void)
+{
+	return (int)sys.getrandom(NULL, 0, ~0u);
+}
+
 static const struct {
 	int (*try)(void);
 	const char *name, *since, *use;
@@ -114,6 +119,9 @@ static const struct {
 	{ try_move_mount, "move_mount()", "5.2", "nothing could be mounted in a cell" },
 	{ try_mount_setattr, "mount_setattr()", "5.12",
 		"mounts could propagate from a cell to the host" },
+	{ try_getrandom, "getrandom()", "3.17",
+		"no run could have an id that cannot be guessed, nor two programs different random "
+		"numbers" },
 };
 
 int needs_check(struct fault *f)

@@ -333,16 +333,6 @@ void process_clear(struct process *p)
 	*p = (struct process){ .pid = 0, .pidfd = -1, .release_fd = -1 };
 }
 
-/* io_seal() by the table of calls, whose fcntl() tests let fail. */
-static int seal(int fd, struct fault *f)
-{
-	int r = -EBUSY;
-
-	for (int i = 0; i < IO_SEAL_TRIES && r == -EBUSY; i++)
-		r = sys.fcntl(fd, F_ADD_SEALS, IO_SEALS);
-	return r < 0 ? fault_set(f, r, "seal") : 0;
-}
-
 /* From 6.3 on a memfd can be executed for sure only when it was asked for
  * (vm.memfd_noexec); older kernels do not know the flag. */
 #define EXECUTABLE_MEMFD 0x10u /* MFD_EXEC */
@@ -364,9 +354,9 @@ int process_image(const char *name, const void *bytes, size_t len, int *ret_fd, 
 	r = io_write_all(fd, bytes, len);
 	if (r < 0)
 		return fault_set(f, r, "write image");
-	r = seal(fd, f);
+	r = io_seal(fd);
 	if (r < 0)
-		return r;
+		return fault_set(f, r, "seal");
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -387,9 +377,9 @@ int process_self_image(int *ret_fd, struct fault *f)
 	while (n > 0);
 	if (n < 0)
 		return fault_set(f, -errno, "copy the own program");
-	r = seal(fd, f);
+	r = io_seal(fd);
 	if (r < 0)
-		return r;
+		return fault_set(f, r, "seal");
 	*ret_fd = take_fd(&fd);
 	return 0;
 }

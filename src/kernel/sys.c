@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -64,6 +65,7 @@ WRAP(int, close_range, (unsigned first, unsigned last, unsigned flags),
 WRAP(int, pipe2, (int *ret_fds, int flags), pipe2(ret_fds, flags))
 WRAP(int, eventfd2, (unsigned count, int flags), syscall(SYS_eventfd2, count, flags))
 WRAP(int, memfd_create, (const char *name, unsigned flags), memfd_create(name, flags))
+WRAP(ssize_t, getrandom, (void *bytes, size_t room, unsigned flags), getrandom(bytes, room, flags))
 WRAP(int, socketpair, (int domain, int type, int protocol, int *ret_fds),
 	socketpair(domain, type, protocol, ret_fds))
 WRAP(int, ioctl, (int fd, unsigned long op, void *arg), ioctl(fd, op, arg))

@@ -80,6 +80,7 @@ struct timespec;
 	X(int, pipe2, (int *ret_fds, int flags), (ret_fds, flags))                                 \
 	X(int, eventfd2, (unsigned count, int flags), (count, flags))                              \
 	X(int, memfd_create, (const char *name, unsigned flags), (name, flags))                    \
+	X(ssize_t, getrandom, (void *bytes, size_t room, unsigned flags), (bytes, room, flags))    \
 	X(int, socketpair, (int domain, int type, int protocol, int *ret_fds),                     \
 		(domain, type, protocol, ret_fds))                                                 \
 	X(int, ioctl, (int fd, unsigned long op, void *arg), (fd, op, arg))                        \

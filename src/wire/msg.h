@@ -143,8 +143,9 @@ struct msg_collect {
 /* The run never started: the code did not run. */
 struct msg_refused {
 	uint64_t run;
-	uint32_t retry;   /* 1: try again later; 0: this is a failure of Glovebox */
-	uint32_t missing; /* 1: it is none: the language's toolchain, or the image, is not there */
+	uint32_t retry; /* 1: try again later; 0: this is a failure of Glovebox */
+	uint32_t
+		missing; /* 1: it is none: a language is not installed, an image gone or not as it was */
 	struct fault fault;
 };
 

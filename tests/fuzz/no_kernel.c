@@ -550,10 +550,15 @@ int build_mount(unsigned number, bool compiler, int *ret_fd, struct fault *f)
 	return 0;
 }
 
-void build_drop(unsigned number)
+int build_drop(unsigned number)
 {
+	struct fault f;
+
 	CHECK(number < NO_BUILDS && no.builds[number]);
+	if (fails(&f))
+		return f.code;
 	no.builds[number] = false;
+	return 0;
 }
 
 int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,

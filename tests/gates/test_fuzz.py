@@ -65,6 +65,7 @@ def test_corpora_stay_small():
 
 
 COVERAGE = load("coverage")
+PROFDATA = "#!/bin/sh\nshift; to=$2; shift 2; cat \"$@\" >\"$to\"\n"  # merge -o TO FROM…
 SOURCE = ["if (r < 0 && x)", "if (r < 0)", "if (r < 0)"]
 
 
@@ -77,6 +78,29 @@ def test_a_branch_is_covered_only_if_it_went_both_ways_in_some_program():
     one = [(2, 5, 2, 10, 1, 0), (3, 5, 3, 10, 0, 0)]
     assert list(COVERAGE.one_way(entry(*both, *split, *one), SOURCE)) == \
         [(2, ("f", "r < 0 #2"), "false"), (3, ("f", "r < 0 #3"), "both")]
+
+
+def test_what_was_counted_before_is_kept_where_no_changed_program_can_meet_it(tmp_path, monkeypatch):
+    """With its runtime, a program that finds another's counts in its file would count nothing."""
+    tool, raw = tmp_path / "bin" / "llvm-profdata", tmp_path / "counters" / "1.profraw"
+    tool.parent.mkdir()
+    raw.parent.mkdir()
+    tool.write_text(PROFDATA)
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+
+    def all_counts():
+        return sorted("".join(open(path, encoding="ascii").read() for path in COVERAGE.counted(tmp_path)))
+    COVERAGE.put_aside(tmp_path, True)  # nothing yet
+    for n in "abc":
+        raw.write_text(n)
+        before = all_counts()
+        COVERAGE.put_aside(tmp_path, True)
+        assert not raw.exists() and all_counts() == before
+    assert before == ["a", "b", "c"]
+    raw.write_text("d")
+    COVERAGE.put_aside(tmp_path, False)
+    assert COVERAGE.counted(tmp_path) == []
 
 
 @pytest.mark.parametrize("found, entries, wrong", [

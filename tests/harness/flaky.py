@@ -10,7 +10,7 @@ from harness.server import ROOT, Server
 BUILD = os.environ.get("GLOVEBOX_BUILD") or str(ROOT / "build")
 MAGIC = b"flaky box 1\n\xf5\xa1\x0c\0"
 OFF, NTH, RANDOM = 0, 1, 2
-ROLES = ["supervisor", "spawn", "init", "enter", "zygote", "python", "child"]
+ROLES = ["supervisor", "spawn", "init", "enter", "zygote", "python", "child", "collect"]
 NAMES = 64
 
 
@@ -18,7 +18,8 @@ class Page(ctypes.Structure):
     """struct flaky_page."""
     _fields_ = [(name, ctypes.c_uint32) for name in
                 ("mode", "roles", "nth", "code", "odds", "shots", "epoch", "calls", "hits")] + \
-               [("only_spared", ctypes.c_uint32), ("unused", ctypes.c_uint32 * 6), ("spared", ctypes.c_char * 64),
+               [("only_spared", ctypes.c_uint32), ("processes", ctypes.c_uint32), ("passes", ctypes.c_uint32),
+                ("unused", ctypes.c_uint32 * 4), ("spared", ctypes.c_char * 64),
                 ("hidden", (ctypes.c_char * 32) * 4), ("names", (ctypes.c_char * 24) * NAMES),
                 ("by", ctypes.c_uint32 * NAMES)]
 
@@ -62,21 +63,23 @@ class Kernel:
         self.page.only_spared = only
         self.page.spared = f" {' '.join(names)} ".encode()
 
-    def _arm(self, mode, roles, code, shots):
+    def _arm(self, mode, roles, code, shots, passes=0):
         p = self.page
         p.mode = OFF
         p.roles = sum(1 << ROLES.index(r) for r in roles)
         p.code = getattr(errno, code)
         p.calls = p.hits = 0
         p.shots = shots
+        p.passes = passes
         p.epoch += 1
         p.mode = mode
 
-    def fail_nth(self, role, nth, code="EIO", shots=1):
-        """Call number nth (from 0) of this role, counted from now or from a process's begin."""
+    def fail_nth(self, role, nth, code="EIO", shots=1, passes=0):
+        """Call number nth (from 0) of this role, counted from now or from a process's begin; of the
+        first processes that come to it so many make it."""
         self.page.mode = OFF
         self.page.nth = nth
-        self._arm(NTH, [role], code, shots)
+        self._arm(NTH, [role], code, shots, passes)
 
     def fail_at_random(self, roles, odds, code="EIO", shots=1 << 30):
         self.page.mode = OFF

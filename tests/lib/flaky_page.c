@@ -56,9 +56,22 @@ static bool has_come(uint32_t n)
 	return true;
 }
 
+/* Take one of a number that all processes share; false: none is left. */
+static bool take(uint32_t *number)
+{
+	uint32_t left = __atomic_load_n(number, __ATOMIC_SEQ_CST);
+
+	do {
+		if (left == 0)
+			return false;
+	} while (!__atomic_compare_exchange_n(
+		number, &left, left - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	return true;
+}
+
 static int turn(const char *name)
 {
-	uint32_t left, hit, n;
+	uint32_t hit, n;
 
 	if (child_role != 0 && getpid() != own_pid) {
 		own_pid = getpid();
@@ -77,12 +90,8 @@ static int turn(const char *name)
 	n = count++;
 	if (page->mode == FLAKY_OFF || !(page->roles & role) || !has_come(n))
 		return 0;
-	left = __atomic_load_n(&page->shots, __ATOMIC_SEQ_CST);
-	do {
-		if (left == 0)
-			return 0;
-	} while (!__atomic_compare_exchange_n(
-		&page->shots, &left, left - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	if (take(&page->passes) || !take(&page->shots))
+		return 0;
 	hit = __atomic_fetch_add(&page->hits, 1, __ATOMIC_SEQ_CST) % FLAKY_NAMES;
 	(void)snprintf(page->names[hit], sizeof(page->names[hit]), "%s", name);
 	page->by[hit] = role;
@@ -174,6 +183,15 @@ int __wrap_epoll_ctl(int fd, int op, int on_fd, struct epoll_event *e)
 	return -1;
 }
 
+int __real_io_seal(int fd);
+int __wrap_io_seal(int fd);
+int __wrap_io_seal(int fd)
+{
+	int code = page ? turn("io_seal") : 0;
+
+	return code != 0 ? -code : __real_io_seal(fd);
+}
+
 int __real_faccessat(int dir_fd, const char *path, int mode, int flags);
 int __wrap_faccessat(int dir_fd, const char *path, int mode, int flags);
 int __wrap_faccessat(int dir_fd, const char *path, int mode, int flags)
@@ -196,6 +214,7 @@ static const struct {
 	{ "init", FLAKY_INIT, 0 },
 	{ "enter", FLAKY_ENTER, 0 },
 	{ "zygote", FLAKY_ZYGOTE, 0 },
+	{ "collect", FLAKY_COLLECT, 0 },
 	{ "module", FLAKY_PYTHON, FLAKY_CHILD },
 };
 

@@ -21,7 +21,8 @@ enum flaky_role {
 	FLAKY_ENTER = 1 << 3,
 	FLAKY_ZYGOTE = 1 << 4, /* before it becomes the interpreter */
 	FLAKY_PYTHON = 1 << 5,
-	FLAKY_CHILD = 1 << 6 /* the interpreter's */
+	FLAKY_CHILD = 1 << 6, /* the interpreter's */
+	FLAKY_COLLECT = 1 << 7
 };
 
 #define FLAKY_NAMES 64
@@ -34,7 +35,8 @@ struct flaky_page {
 	uint32_t hits;
 	uint32_t only_spared; /* 1: and no others do */
 	uint32_t processes;   /* that have it open or had it */
-	uint32_t unused[5];
+	uint32_t passes;      /* so many times call number `nth` may be made yet before it fails */
+	uint32_t unused[4];
 	char spared[64];             /* " name name ": these never fail, and do not count */
 	char hidden[4][32];          /* see flaky_page.c */
 	char names[FLAKY_NAMES][24]; /* of the calls that failed; number i at i % 64 */

@@ -2,12 +2,10 @@
 in a whole server with a pool, a zygote and cages that are used again: every request gets exactly one
 answer, which is right or says which step failed; the next one works; nothing is left behind."""
 import os
-import re
 import signal
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,125 +14,11 @@ from harness import census
 from harness.flaky import ROLES, Kernel
 from harness.poll import PATIENCE, wait_for
 from harness.rawhttp import Wire
+from harness.walk import (COLD, COLD_POOL, NEW_CAGES, POINTS_OF_NO_RETURN, SAYS_WHERE, USED_CAGES, Walk, a_server, ask,
+                          bash, compiled, files, text)
 
-# One cell at a time, so that it is known whose call it is.
-NEW_CAGES = ["--cold=false", "--pool-size", "1", "--cage-runs", "1", "--max-builds", "1"]
-USED_CAGES = ["--cold=false", "--pool-size", "1", "--max-builds", "1"]
-COLD = ["--cold", "--pool-size", "0", "--max-builds", "1"]
-COLD_POOL = ["--cold", "--pool-size", "1", "--cage-runs", "1", "--max-builds", "1"]
-
-# After these the supervisor would be somebody or somewhere else: it aborts, and the whole server ends
-# (docs/zones/kernel.md). That is tested apart.
-POINTS_OF_NO_RETURN = ["setns", "setresuid", "prctl"]
 SUPERVISOR_CALLS = 320  # which make a request and the next cell; what is above comes with the clock
 LOAD = 150  # requests, by eight clients
-# A step, or an operation with its object: never a bare errno.
-SAYS_WHERE = re.compile(r"the code did not run: (cell \d+: )?[\w /.'()-]{4,}: .+")
-
-
-@contextmanager
-def a_server(*flags, spare=(), only=False):
-    """On a kernel of its own; at the end it must leave nothing."""
-    kernel = Kernel()
-    kernel.spare(*spare, only=only)
-    s = kernel.server("--log-level", "debug", *flags)
-    try:
-        s.start()
-        s.run("print(1)")
-        yield kernel, s
-        kernel.heal()
-        assert s.stop() == 0, s.log()[-2000:]
-        s.must_leave_nothing()
-    finally:
-        kernel.heal()
-        s.stop()
-        kernel.folder.cleanup()
-
-
-def ask(server, mark):
-    """Status and text of the only answer. 200 is a right one."""
-    with Wire(server, timeout=60) as w:
-        w.send(w.post(f"print({mark!r})", connection="close", timeout_seconds=30))
-        answer = w.answer()
-        assert answer is not None, f"no answer to {mark}; {server.log()[-1500:]}"
-        assert w.is_closed(), "more than one answer"
-    reply = answer.json()
-    if answer.status == 200:
-        assert (reply["status"], reply["stdout"], reply["stderr"]) == ("success", f"{mark}\n", ""), reply
-        return 200, ""
-    return answer.status, reply["detail"]
-
-
-class Walk:
-    """Call number 0, 1, 2… of one role fails; between them, and at the end, all is as before."""
-
-    def __init__(self, kernel, server, role, code):
-        self.kernel, self.server, self.role, self.code = kernel, server, role, code
-        self.before = server.rest()
-        self.failed, self.refused, self.names = 0, 0, set()
-
-    def quiet(self):
-        """Until the call was reached, or what the request has caused is done without it."""
-        end = time.monotonic() + 5
-        calm = 0
-        while time.monotonic() < end and calm < 12:
-            if self.kernel.page.hits:
-                break
-            before = self.kernel.page.calls
-            idle = self.server.is_idle()
-            calm = calm + 1 if idle and self.kernel.page.calls == before else 0
-            time.sleep(0.02)  # the events are somebody else's calls: nothing tells of them
-
-    def step(self, n):
-        """True if there is such a call."""
-        if "--cold" not in self.server.flags:
-            wait_for("a zygote", lambda: self.server.health().json()["warm"] == "on" and self.server.is_idle())
-        self.kernel.fail_nth(self.role, n, self.code)
-        began = time.monotonic()
-        status, text = ask(self.server, f"call-{n}")
-        took = time.monotonic() - began
-        self.quiet()
-        hits = self.kernel.hits()
-        self.kernel.heal()
-        where = f"{self.role}'s call {n}, {hits}: {status} {text}"
-        if status != 200:
-            assert status in (500, 503), where
-            assert SAYS_WHERE.fullmatch(text), where
-            self.refused += 1
-        assert ask(self.server, f"after-{n}")[0] == 200, where
-        # An end that nobody hears of would be seen by a deadline: a run's, or that of a build, 5 s.
-        assert took < 4.5 * PATIENCE, f"{where} after {took:.1f} s"
-        self.failed += len(hits)
-        self.names |= {name for _, name in hits}
-        return bool(hits)
-
-    def settle(self):
-        try:
-            self.server.settles_to(self.before)
-        except AssertionError as e:
-            raise AssertionError(f"{self.role}, {self.names}: {e}") from None
-
-    def all(self, least, stride=1, most=1000, patience=3):
-        missed = 0
-        for n in range(0, most, stride):
-            missed = 0 if self.step(n) else missed + 1
-            if n % 20 == 0:
-                self.settle()
-            if missed == patience:
-                break
-        self.settle()
-        assert self.failed >= least, f"{self.role}: only {self.failed} calls failed: {self.names}"
-        return self
-
-    def reach(self, names):
-        """Which call has which number depends on the clock: what the walk stepped over fails by its name."""
-        for name in names - self.names:
-            self.kernel.spare(name, only=True)
-            self.step(0)
-        self.settle()
-        assert names <= self.names, self.names
-        return self
-
 
 # ---- The walks: several at a time, because a server that could not make a cell waits 200 ms ----
 
@@ -202,8 +86,8 @@ def test_cells_that_are_killed_while_they_are_made_cost_no_answer_unless_it_goes
         assert ask(s, "in spite of five") == (200, "")
         assert len(kernel.hits()) == 5
         kernel.fail_at_random(["supervisor"], 1, "ESRCH")
-        status, text = ask(s, "never")
-        assert status == 500 and SAYS_WHERE.fullmatch(text), (status, text)
+        status, why = ask(s, "never")
+        assert status == 500 and SAYS_WHERE.fullmatch(why), (status, why)
         kernel.heal()
         assert ask(s, "again")[0] == 200
 
@@ -212,8 +96,8 @@ def test_a_main_whose_report_is_refused_as_well_is_not_taken_for_its_program():
     with a_server(*NEW_CAGES, spare=["prlimit", "sendmsg"], only=True) as (kernel, s):
         wait_for("a ready cell", s.is_idle)
         kernel.fail_at_random(["child"], 1, "ENOMEM", shots=4)
-        status, text = ask(s, "never")
-        assert status == 503 and SAYS_WHERE.fullmatch(text) and "rlimit" in text, (status, text)
+        status, why = ask(s, "never")
+        assert status == 503 and SAYS_WHERE.fullmatch(why) and "rlimit" in why, (status, why)
         assert [name for _, name in kernel.hits()] == ["prlimit", "sendmsg", "sendmsg", "sendmsg"]
         kernel.heal()
         assert ask(s, "again")[0] == 200
@@ -251,26 +135,28 @@ def test_a_supervisor_that_cannot_come_back_ends_and_leaves_nothing_running(call
 
 # ---- At random, under load ----
 
-@pytest.mark.parametrize("flags, code, odds, roles", [
-    (["--cold=false", "--pool-size", "4", "--max-runs", "4"], "EIO", 0.002, ROLES),
-    (["--cold=false", "--pool-size", "4", "--max-runs", "4"], "ENOMEM", 0.003, ["supervisor", "python"]),
-    (["--cold", "--pool-size", "2", "--max-runs", "4"], "EMFILE", 0.004, ROLES),
-], ids=["all roles", "a supervisor without memory", "cold"])
-def test_under_load_with_failing_calls_each_request_gets_one_right_answer_or_a_reason(flags, code, odds, roles):
+@pytest.mark.parametrize("flags, code, odds, roles, kinds", [
+    (["--cold=false", "--pool-size", "4", "--max-runs", "4"], "EIO", 0.002, ROLES, [text]),
+    (["--cold=false", "--pool-size", "4", "--max-runs", "4"], "ENOMEM", 0.003, ["supervisor", "python"], [text]),
+    (["--cold", "--pool-size", "2", "--max-runs", "4"], "EMFILE", 0.004, ROLES, [text]),
+    (["--cold=false", "--pool-size", "4", "--max-runs", "4"], "EIO", 0.001, ROLES, [files, text, bash, files, compiled]),
+], ids=["all roles", "a supervisor without memory", "cold", "all that can be asked for"])
+def test_under_load_with_failing_calls_each_request_gets_one_right_answer_or_a_reason(flags, code, odds, roles, kinds):
     with a_server(*flags, spare=[*POINTS_OF_NO_RETURN, "recvmsg", "epoll_wait"]) as (kernel, s):
+        assert all(ask(s, "first", what) == (200, "") for what in kinds)
         before = s.rest()
         kernel.fail_at_random(roles, odds, code)
         with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda n: ask(s, f"load-{n}"), range(LOAD)))
+            answers = list(pool.map(lambda n: ask(s, f"load-{n}", kinds[n % len(kinds)], whole=False), range(LOAD)))
         hits = kernel.page.hits
         kernel.heal()
         assert {status for status, _ in answers} <= {200, 500, 503}, answers
-        assert all(status == 200 or SAYS_WHERE.fullmatch(text) or "queue" in text for status, text in answers), \
+        assert all(status == 200 or SAYS_WHERE.fullmatch(why) or "queue" in why for status, why in answers), \
             [a for a in answers if a[0] != 200]
         good = sum(status == 200 for status, _ in answers)
         assert hits >= 20 and good >= LOAD // 4, (hits, good)
         wait_for("it to be warm again, or cold for good", s.is_idle)
-        assert all(ask(s, f"healed-{n}")[0] == 200 for n in range(4))
+        assert all(ask(s, f"healed-{n}", what) == (200, "") for n in range(4) for what in kinds)
         s.settles_to(before)
 
 

@@ -102,7 +102,8 @@ def ends(kernel, call, nth):
 
 @pytest.mark.parametrize("call, most, said", [
     ("setgroups", 1, "drop supplementary groups"), ("prlimit", 1, "open files limit"),
-    ("memfd_create", 1, "memfd_create"), ("unshare", 1, "unshare the mount namespace"), ("openat", 40, "control groups")])
+    ("memfd_create", 1, "memfd_create"), ("io_seal", 1, "seal"),
+    ("unshare", 1, "unshare the mount namespace"), ("openat", 40, "control groups")])
 def test_a_start_names_what_it_could_not_do(call, most, said):
     """The walks above take every seventh call; these are the steps of engine.c before there is a view."""
     kernel = Kernel()

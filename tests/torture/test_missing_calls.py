@@ -27,6 +27,7 @@ REFUSED = {
     "move_mount=ENOSYS": ("move_mount()", "mounted"),
     "mount_setattr=ENOSYS": ("mount_setattr()", "propagate"),
     "memfd_create=ENOSYS": ("memfd",),
+    "getrandom=ENOSYS": ("getrandom()", "guessed"),
     # Layers.
     "pidfd_open=ENOSYS": ("layer watchdog is missing", "a hanging program would never end", "5.3"),
     "landlock_create_ruleset=ENOSYS": ("layer landlock is missing", "second wall", "lsm="),

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "kernel/sys.h"
 #include "priv/supervisor/offered.h"
 #include "priv/supervisor/pool_internal.h"
 #include "wire/channel.h"
@@ -342,6 +343,62 @@ static void a_program_that_is_refused_leaves_no_build(void **state)
 	play.board.slots = 1;
 }
 
+static void fail_next(int code)
+{
+	no.fail_in = 1;
+	no.fail_code = code;
+}
+
+static void a_place_that_cannot_be_removed_is_removed_later(void **state)
+{
+	struct build *build = builds_reserve(&play.pool.builds, 90, 2);
+
+	(void)state;
+	play.settings.pool_size = 0;
+	no.builds[builds_number(&play.pool.builds, build)] = build->made = true;
+	fail_next(-ENOMEM);
+	builds_release(&play.pool.builds, build);
+	assert_true(build->run == 0 && build->made);
+	assert_ptr_equal(builds_reserve(&play.pool.builds, 91, 2), build);
+	assert_true(build->made); /* whoever gets it knows */
+	fail_next(-ENOMEM);
+	builds_release(&play.pool.builds, build);
+	fail_next(-ENOMEM);
+	assert_in_range(board_tick(&play.board), 1, clock_ns() + NS_PER_S);
+	assert_true(build->made);
+	(void)board_tick(&play.board);
+	assert_false(build->made || no.builds[builds_number(&play.pool.builds, build)]);
+}
+
+static int look_code;
+
+static int no_look(int dir_fd, const char *path, struct stat *ret, int flags)
+{
+	(void)dir_fd;
+	(void)path;
+	(void)ret;
+	(void)flags;
+	return look_code;
+}
+
+static void what_could_not_be_looked_for_is_a_failure_and_no_advice(void **state)
+{
+	static struct msg m;
+	const struct sys_ops real = sys;
+
+	(void)state;
+	sys.fstatat = no_look;
+	for (unsigned i = 0; i < 3; i++) {
+		look_code = (const int[]){ -EIO, -ENOMEM, -ENOENT }[i];
+		submit_other(30 + i);
+		assert_int_equal(play_answered(&m), MSG_REFUSED);
+		assert_int_equal(m.as.REFUSED.fault.code, look_code);
+		assert_int_equal(m.as.REFUSED.missing, look_code == -ENOENT);
+		assert_int_equal(m.as.REFUSED.retry, look_code == -ENOMEM);
+	}
+	sys = real;
+}
+
 /* A compiler that is installed. */
 static void submit_compiler(uint64_t run)
 {
@@ -535,6 +592,8 @@ int main(void)
 		CASE(a_client_that_leaves_while_a_compiler_is_killed_leaves_no_build),
 		CASE(a_client_that_leaves_before_a_compilers_answer_is_sent_leaves_no_build),
 		CASE(a_program_that_is_refused_leaves_no_build),
+		CASE(what_could_not_be_looked_for_is_a_failure_and_no_advice),
+		CASE(a_place_that_cannot_be_removed_is_removed_later),
 		CASE(a_compiler_that_is_begun_again_gets_a_new_place),
 		CASE(without_a_place_for_its_build_a_compiler_is_refused),
 		CASE(more_builds_than_places_wait_at_the_client),

@@ -4,6 +4,7 @@
 #include "box/cold/library.h"
 #include "box/enter/inputs.h"
 #include "kernel/sys.h"
+#include "tests/lib/flaky.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -236,7 +237,7 @@ static bool is_loadable(const char *loader, const char *magic, uint64_t parts_at
 	if (loader)
 		assert_int_equal(write(fd, loader, strlen(loader) + 1), strlen(loader) + 1);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	loadable = cold_is_loadable(path);
+	loadable = cold_is_loadable(path) == 1;
 	(void)close(fd);
 	return loadable;
 }
@@ -258,15 +259,36 @@ static void the_library_goes_into_what_glibcs_loader_starts_alone(void **state)
 	assert_false(is_loadable(longer, ELFMAG, 0));
 	assert_false(is_loadable(glibc, ELFMAG, 100000));
 	assert_false(is_loadable(glibc, ELFMAG, UINT64_MAX));
-	assert_false(cold_is_loadable("/none"));
-	assert_false(cold_is_loadable("/dev/null"));
-	assert_true(cold_is_loadable("/proc/self/exe"));
+	assert_int_equal(cold_is_loadable("/none"), 0);
+	assert_int_equal(cold_is_loadable("/dev/null"), 0);
+	assert_int_equal(cold_is_loadable("/proc/self/exe"), 1);
+}
+
+static void what_could_not_be_looked_at_is_not_said_to_be_something_else(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	for (;; n++) {
+		int r;
+
+		flaky_arm(n, EIO);
+		r = cold_is_loadable("/proc/self/exe");
+		if (!flaky_disarm())
+			break;
+		assert_int_equal(r, strcmp(flaky_name(), "close") == 0 ? 1 : -EIO);
+	}
+	assert_true(n > 4);
+	flaky_arm(0, EACCES); /* it may be executed all the same */
+	assert_int_equal(cold_is_loadable("/proc/self/exe"), 0);
+	assert_true(flaky_disarm());
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_library_goes_into_what_glibcs_loader_starts_alone),
+		cmocka_unit_test(what_could_not_be_looked_at_is_not_said_to_be_something_else),
 		cmocka_unit_test(files_are_written_with_their_directories_and_modes),
 		cmocka_unit_test(the_codes_own_file_goes_where_a_file_is_the_program),
 		cmocka_unit_test(a_full_workspace_is_told_with_the_file_that_did_not_fit),

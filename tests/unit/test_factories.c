@@ -28,15 +28,17 @@ static uint32_t image_warm; /* of the record that is read */
 
 /* ---- A host ---- */
 
-/* /d…: directories; /f…: files; /once: a directory that is gone when it is looked at again. */
+static int look_code; /* of the look at `look_fails`; 0: none fails */
+static const char *look_fails = "";
+
+/* /d…: directories; /f…: files. */
 static int host_fstatat(int dir_fd, const char *path, struct stat *ret, int flags)
 {
-	static unsigned once;
-
 	(void)dir_fd;
 	(void)flags;
-	if (strncmp(path, "/d", 2) != 0 && strncmp(path, "/f", 2) != 0 &&
-		(strcmp(path, "/once") != 0 || once++ % 2 > 0))
+	if (look_code && strcmp(path, look_fails) == 0)
+		return look_code;
+	if (strncmp(path, "/d", 2) != 0 && strncmp(path, "/f", 2) != 0)
 		return -ENOENT;
 	*ret = (struct stat){ .st_mode = path[1] == 'f' ? S_IFREG : S_IFDIR };
 	return 0;
@@ -104,7 +106,7 @@ static int begin(void **state)
 	(void)state;
 	real = sys;
 	sys.fstatat = host_fstatat;
-	fails_code = image_code = 0;
+	fails_code = image_code = look_code = 0;
 	closed = 0;
 	image_warm = 1;
 	settings = api_settings;
@@ -176,11 +178,28 @@ static void the_roots_of_a_language_are_directories_that_are_there(void **state)
 	expect(1, -ENOENT, "/gone, one of the roots of its manifest");
 	put(rt->roots[2], "/f");
 	expect(1, -ENOTDIR, "/f, one of the roots of its manifest, is no directory");
-	put(rt->roots[2], "/once");
-	expect(1, -ENOTDIR, "/once");
 	for (unsigned i = 0; i < RUNTIME_ROOTS_MAX; i++)
 		put(rt->roots[i], "/d");
 	expect(1, 0, NULL);
+}
+
+static void what_could_not_be_looked_for_is_not_said_to_be_missing(void **state)
+{
+	static const char *const paths[] = { "/f-cc", "/f", "/d" };
+	const int codes[] = { -EIO, -ENOMEM, -EACCES };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		look_fails = paths[i];
+		look_code = codes[i];
+		expect(i == 0 ? 2 : 1, codes[i], paths[i]);
+		assert_false(factories_lack(codes[i]));
+	}
+	look_code = -ENOTDIR; /* a part of its path is a file */
+	expect(1, -ENOENT, "there is no /d");
+	for (unsigned i = 0; i < 6; i++)
+		assert_true(factories_lack(
+			(const int[]){ -ENOENT, -ENOTDIR, -ELOOP, -EPERM, -EBADMSG, -ESTALE }[i]));
 }
 
 static void an_image_has_to_be_the_one_that_was_offered(void **state)
@@ -285,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(what_a_language_lacks_is_named_with_what_brings_it),
 		CASE(the_roots_of_a_language_are_directories_that_are_there),
+		CASE(what_could_not_be_looked_for_is_not_said_to_be_missing),
 		CASE(an_image_has_to_be_the_one_that_was_offered),
 		CASE(a_view_of_an_image_goes_when_nothing_uses_it),
 		CASE(each_has_a_factory_with_its_view_and_limits),

@@ -6,10 +6,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+int __wrap_fcntl64(int fd, int op, int arg);
+int __real_fcntl64(int fd, int op, int arg);
+
+static unsigned refusals, asked; /* so many seals are refused yet; so many were asked for */
+
+int __wrap_fcntl64(int fd, int op, int arg)
+{
+	if (op == F_ADD_SEALS)
+		asked++;
+	if (op != F_ADD_SEALS || refusals == 0)
+		return __real_fcntl64(fd, op, arg);
+	refusals--;
+	errno = EBUSY;
+	return -1;
+}
 
 /* A memfd that holds `text`, and the path by which it can be opened again. */
 static int file_with(const char *text, char path[static 32])
@@ -135,6 +152,31 @@ static void what_is_sealed_cannot_change_and_what_is_mapped_is_not_sealed(void *
 	assert_int_equal(io_write_all(fd, "x", 1), -EPERM);
 }
 
+static void seals_that_are_refused_for_a_moment_are_asked_for_again(void **state)
+{
+	cleanup_fd int fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)state;
+	refusals = UINT_MAX;
+	asked = 0;
+	assert_int_equal(io_seal(fd), -EBUSY);
+	assert_in_range(asked, 2, 20); /* and not for ever */
+	assert_int_equal(fcntl(fd, F_GET_SEALS) & IO_SEALS, 0);
+	refusals = asked - 1;
+	assert_int_equal(io_seal(fd), 0);
+	assert_int_equal(fcntl(fd, F_GET_SEALS) & IO_SEALS, IO_SEALS);
+}
+
+static void what_can_never_be_sealed_is_asked_for_once(void **state)
+{
+	cleanup_fd int fd = memfd_create("x", MFD_CLOEXEC);
+
+	(void)state;
+	refusals = asked = 0;
+	assert_int_equal(io_seal(fd), -EPERM);
+	assert_int_equal(asked, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +188,8 @@ int main(void)
 		cmocka_unit_test(text_is_written_to_an_existing_file),
 		cmocka_unit_test(numbers_are_parsed_strictly),
 		cmocka_unit_test(what_is_sealed_cannot_change_and_what_is_mapped_is_not_sealed),
+		cmocka_unit_test(seals_that_are_refused_for_a_moment_are_asked_for_again),
+		cmocka_unit_test(what_can_never_be_sealed_is_asked_for_once),
 	};
 
 	return cmocka_run_group_tests_name("io", tests, NULL, NULL);

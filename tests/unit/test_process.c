@@ -25,6 +25,8 @@ ssize_t __wrap_io_read_text(int dir_fd, const char *path, char *text, size_t roo
 ssize_t __real_io_read_text(int dir_fd, const char *path, char *text, size_t room);
 int __wrap_io_write_all(int fd, const void *bytes, size_t len);
 int __real_io_write_all(int fd, const void *bytes, size_t len);
+int __wrap_io_seal(int fd);
+int __real_io_seal(int fd);
 ssize_t __wrap_sendfile64(int to, int from, off_t *at, size_t len);
 ssize_t __real_sendfile64(int to, int from, off_t *at, size_t len);
 pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *usage);
@@ -32,7 +34,7 @@ pid_t __real_wait4(pid_t pid, int *status, int options, struct rusage *usage);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 
-static bool cannot_read, cannot_write;
+static bool cannot_read, cannot_write, cannot_seal;
 static unsigned interrupted; /* so many waits are */
 
 ssize_t __wrap_io_read_text(int dir_fd, const char *path, char *text, size_t room)
@@ -43,6 +45,11 @@ ssize_t __wrap_io_read_text(int dir_fd, const char *path, char *text, size_t roo
 int __wrap_io_write_all(int fd, const void *bytes, size_t len)
 {
 	return cannot_write ? -ENOSPC : __real_io_write_all(fd, bytes, len);
+}
+
+int __wrap_io_seal(int fd)
+{
+	return cannot_seal ? -EBUSY : __real_io_seal(fd);
 }
 
 ssize_t __wrap_sendfile64(int to, int from, off_t *at, size_t len)
@@ -147,45 +154,20 @@ static void a_kernel_without_executable_memory_files_makes_one_of_the_old_kind(v
 	assert_string_equal(flaky_name(), "memfd_create");
 }
 
-static void seals_that_are_refused_for_a_moment_are_asked_for_again(void **state)
+static void what_cannot_be_sealed_is_no_image(void **state)
 {
-	bool met = false;
-
-	(void)state;
-	for (unsigned n = 0; n < CALLS_MAX && !met; n++) {
-		cleanup_fd int fd = -1;
-		struct fault f = { 0 };
-		int r;
-
-		flaky_arm(n, EBUSY);
-		r = process_image("x", "bytes", 5, &fd, &f);
-		if (!flaky_disarm())
-			break;
-		met = strcmp(flaky_name(), "fcntl") == 0;
-		if (met) {
-			assert_int_equal(r, 0);
-			assert_int_equal(fcntl(fd, F_GET_SEALS) & IO_SEALS, IO_SEALS);
-		}
-	}
-	assert_true(met);
-}
-
-static int refuses_seals(int fd, int op, int arg)
-{
-	return op == F_ADD_SEALS ? -EBUSY : fcntl(fd, op, arg);
-}
-
-static void seals_that_are_always_refused_are_no_image(void **state)
-{
-	const struct sys_ops real = sys;
 	struct fault f = { 0 };
+	unsigned before = count_fds();
 	int fd = -1;
 
 	(void)state;
-	sys.fcntl = refuses_seals;
+	cannot_seal = true;
 	assert_int_equal(process_image("x", "bytes", 5, &fd, &f), -EBUSY);
-	sys = real;
+	assert_non_null(strstr(f.text, "seal"));
+	assert_int_equal(process_self_image(&fd, &f), -EBUSY);
+	cannot_seal = false;
 	assert_int_equal(fd, -1);
+	assert_int_equal(count_fds(), before);
 }
 
 static int small_program(void)
@@ -533,8 +515,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_image_is_there_in_full_or_not_at_all),
 		cmocka_unit_test(the_own_image_is_there_in_full_or_not_at_all),
-		cmocka_unit_test(seals_that_are_refused_for_a_moment_are_asked_for_again),
-		cmocka_unit_test(seals_that_are_always_refused_are_no_image),
+		cmocka_unit_test(what_cannot_be_sealed_is_no_image),
 		cmocka_unit_test(
 			a_kernel_without_executable_memory_files_makes_one_of_the_old_kind),
 		cmocka_unit_test(a_child_executes_its_image_or_ends_and_nothing_is_left),

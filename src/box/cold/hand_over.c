@@ -6,6 +6,7 @@
 #include "kernel/sys.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
@@ -31,37 +32,52 @@ static int make_library(int *ret_fd, struct fault *f)
 	return 0;
 }
 
-/* The name of the loader that the program asks for, into `text`. The length, or -1. */
-static ssize_t loader_of(int fd, char *text, size_t room)
+/* 1: all of it was there; 0: less, or a place that no file of programs has. */
+static int read_at(int fd, void *bytes, size_t len, uint64_t at)
+{
+	ssize_t n = at <= INT32_MAX ? sys.pread(fd, bytes, len, (off_t)at) : 0;
+
+	return n < 0 ? (int)n : n == (ssize_t)len;
+}
+
+/* The name of the loader that the program asks for, into `text`, and its length. 1, 0 for none, or
+ * a negative errno. */
+static int loader_of(int fd, char *text, size_t room, size_t *ret_len)
 {
 	ElfW(Ehdr) head;
 	ElfW(Phdr) part;
-	off_t at;
+	int r = read_at(fd, &head, sizeof(head), 0);
 
-	if (sys.pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-		memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(part) ||
+	if (r <= 0)
+		return r;
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(part) ||
 		head.e_phoff > INT32_MAX)
-		return -1;
+		return 0;
 	for (unsigned i = 0; i < head.e_phnum; i++) {
-		at = (off_t)(head.e_phoff + i * sizeof(part));
-		if (sys.pread(fd, &part, sizeof(part), at) != (ssize_t)sizeof(part))
-			return -1;
-		if (part.p_type == PT_INTERP)
-			return part.p_filesz <= room && part.p_offset <= INT32_MAX
-				       ? sys.pread(fd, text, part.p_filesz, (off_t)part.p_offset)
-				       : -1;
+		r = read_at(fd, &part, sizeof(part), head.e_phoff + i * sizeof(part));
+		if (r <= 0)
+			return r;
+		if (part.p_type != PT_INTERP)
+			continue;
+		*ret_len = part.p_filesz;
+		return part.p_filesz <= room ? read_at(fd, text, part.p_filesz, part.p_offset) : 0;
 	}
-	return -1;
+	return 0;
 }
 
-bool cold_is_loadable(const char *program)
+int cold_is_loadable(const char *program)
 {
 	static const char glibc[] = "/ld-linux";
 	cleanup_fd int fd = sys.openat(AT_FDCWD, program, O_RDONLY | O_CLOEXEC, 0);
 	char text[64];
-	ssize_t len = fd < 0 ? -1 : loader_of(fd, text, sizeof(text));
+	size_t len;
+	int r;
 
-	return len > 0 && memmem(text, (size_t)len, glibc, sizeof(glibc) - 1);
+	/* Not to be read, or not there: what that means is the exec's to say. */
+	if (fd == -ENOENT || fd == -EACCES)
+		return 0;
+	r = fd < 0 ? fd : loader_of(fd, text, sizeof(text), &len);
+	return r <= 0 ? r : memmem(text, len, glibc, sizeof(glibc) - 1) != NULL;
 }
 
 /* Both stay over the exec. */

@@ -8,7 +8,6 @@
 
 #include "box/enter/inputs.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct fault;
@@ -22,8 +21,9 @@ struct fault;
 #define COLD_REPORT  "GLOVEBOX_REPORT"
 
 /* Is `program` one whose loader heeds LD_PRELOAD, and knows the library's own C library? Otherwise what
- * is handed over would be the program's to find, or its end: a script, a static binary, musl. */
-bool cold_is_loadable(const char *program) __attribute__((nonnull));
+ * is handed over would be the program's to find, or its end: a script, a static binary, musl.
+ * 1, 0, or a negative errno: it could not be looked at. */
+int cold_is_loadable(const char *program) __attribute__((nonnull));
 
 /* Put the library and the memory in their places, and what leads to them into the environment.
  * `flags` are not 0; `room` holds the text of them. */

@@ -203,22 +203,24 @@ static void visit_directory(struct walk *w, int parent_fd, const char *name, siz
 		skip(w, len, 0, reason_of(r));
 }
 
-/* Are its bytes those that the run began with here? */
-static bool is_unchanged(struct walk *w, int fd, size_t len, uint64_t size)
+/* Are its bytes those that the run began with here? 1, 0, or a negative errno: nobody knows. */
+static int is_unchanged(struct walk *w, int fd, size_t len, uint64_t size)
 {
 	uint64_t bytes = 0, at = 0;
 	const char *was = known_find(w->plan->known, w->path, len, &bytes);
 
 	if (!was || bytes != size)
-		return false;
+		return 0;
 	while (at < size) {
 		ssize_t n = sys.pread(fd, w->chunk, sizeof(w->chunk), (off_t)at);
 
-		if (n <= 0 || (uint64_t)n > size - at || memcmp(w->chunk, was + at, (size_t)n) != 0)
-			return false;
+		if (n < 0)
+			return (int)n;
+		if (n == 0 || (uint64_t)n > size - at || memcmp(w->chunk, was + at, (size_t)n) != 0)
+			return 0;
 		at += (uint64_t)n;
 	}
-	return true;
+	return 1;
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -272,6 +274,7 @@ static void visit_file(
 	cleanup_fd int fd = sys.openat(parent_fd, name, OPEN_FLAGS, 0);
 	enum files_reason why;
 	struct stat st;
+	int same;
 
 	if (fd < 0) {
 		skip(w, len, (uint64_t)seen->st_size, reason_of(fd));
@@ -282,9 +285,10 @@ static void visit_file(
 		skip(w, len, (uint64_t)seen->st_size, FILES_CHANGED);
 		return;
 	}
-	if (is_unchanged(w, fd, len, (uint64_t)st.st_size))
+	same = is_unchanged(w, fd, len, (uint64_t)st.st_size);
+	if (same > 0)
 		return;
-	why = over_caps(w, (uint64_t)st.st_size);
+	why = same < 0 ? reason_of(same) : over_caps(w, (uint64_t)st.st_size);
 	if (why != FILES_WHOLE) {
 		skip(w, len, (uint64_t)st.st_size, why);
 		return;

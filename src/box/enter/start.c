@@ -140,8 +140,14 @@ int start_prepare(const struct runtime *rt, struct start *s, struct fault *f)
 	return r;
 }
 
+/* No word about the file: the host is short of something. */
+static bool is_shortage(int code)
+{
+	return code == -EAGAIN || code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+}
+
 /* What a compiler has made, and whoever has told it what to make, is not there or cannot be executed:
- * no failure of ours. */
+ * no failure of ours. (EIO, too: a file that is shorter than it says.) */
 static void end_as_shell(const char *program, int code)
 {
 	(void)dprintf(STDERR_FILENO, "glovebox: %s: %s\n", program, strerror(-code));
@@ -153,16 +159,17 @@ int start_become(struct runtime *rt, const struct start *s, struct fault *f)
 	static struct inputs_words w; /* static: too large for a careful stack */
 	uint32_t report = rt->reports ? s->m.as.START.report : 0;
 	char report_text[COLD_ROOM];
-	int r = 0;
+	int r;
 
 	inputs_words(
 		rt, s->inputs.map ? &s->inputs.in : NULL, s->m.as.START.part == RUN_COMPILER, &w);
-	if (report && !cold_is_loadable(w.argv[0]))
-		report = 0; /* it tells nothing, and is run by itself alone */
-	if (report)
-		r = cold_hand_over(s->m.fds[START_REPORT], report, report_text, &w, f);
+	r = report ? cold_is_loadable(w.argv[0]) : 0;
 	if (r < 0)
-		return r;
+		return fault_set(f, r, "look at %s", w.argv[0]);
+	if (r == 0)
+		report = 0; /* it tells nothing, and is run by itself alone */
+	if (report && cold_hand_over(s->m.fds[START_REPORT], report, report_text, &w, f) < 0)
+		return f->code;
 	r = sys.close_range(report ? COLD_REPORT_FD + 1 : BOX_CHANNEL_FD + 1, ~0u, 0);
 	if (r < 0)
 		return fault_set(f, r, "close_range");
@@ -170,7 +177,7 @@ int start_become(struct runtime *rt, const struct start *s, struct fault *f)
 	if (r < 0)
 		return fault_set(f, r, "close-on-exec");
 	r = sys.execveat(AT_FDCWD, w.argv[0], w.argv, w.envp, 0);
-	if (s->m.as.START.part == RUN_BUILT)
+	if (s->m.as.START.part == RUN_BUILT && !is_shortage(r))
 		end_as_shell(w.argv[0], r);
 	return fault_set(f, r, "exec %s", w.argv[0]);
 }

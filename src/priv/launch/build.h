@@ -26,5 +26,5 @@ int build_make(unsigned number, const struct view_scratch *how, struct fault *f)
 int build_mount(unsigned number, bool compiler, int *ret_fd, struct fault *f)
 	__attribute__((nonnull));
 
-/* Let go of it. */
-void build_drop(unsigned number);
+/* Let go of it. 0, or a negative errno: it is there still. */
+int build_drop(unsigned number);

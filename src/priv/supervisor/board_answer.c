@@ -74,8 +74,7 @@ static bool may_be_collected(const struct job *j)
 	       !j->unwanted;
 }
 
-/* What may be there again in a moment, so that the caller should try again. */
-static bool is_shortage(int code)
+bool board_is_shortage(int code)
 {
 	return code == -EAGAIN || code == -ENOMEM || code == -EMFILE || code == -ENFILE ||
 	       code == -ENOSPC || code == -ETIMEDOUT;
@@ -123,7 +122,7 @@ void board_answer(struct board *b, struct job *j)
 	j->refused = true;
 	j->answer.refusal = (struct msg_refused){
 		.run = j->submit.run,
-		.retry = is_shortage(j->fault.code),
+		.retry = board_is_shortage(j->fault.code),
 		.fault = j->fault,
 	};
 }

@@ -29,6 +29,9 @@ void board_leave_build(struct board *b, struct job *j, bool success) __attribute
 
 /* ---- board_answer.c ---- */
 
+/* Is it an error of what may be there again in a moment, so that the caller should try again? */
+bool board_is_shortage(int code);
+
 /* Judge the evidence of a run that has ended: its answer stands in the job, unsent. */
 void board_answer(struct board *b, struct job *j) __attribute__((nonnull));
 

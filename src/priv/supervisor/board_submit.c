@@ -117,7 +117,7 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 		return 0;
 	}
 	if (look_at_language(b, s, &f) < 0) {
-		refuse(b, s, false, true, &f);
+		refuse(b, s, board_is_shortage(f.code), factories_lack(f.code), &f);
 		msg_done(m);
 		return 0;
 	}

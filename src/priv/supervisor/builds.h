@@ -15,7 +15,7 @@
 struct build {
 	uint64_t run; /* of the compiler; 0: free */
 	uint32_t language;
-	bool made;  /* its place exists */
+	bool made;  /* its place exists; of a free one: it could not be removed yet */
 	bool ready; /* the compiler has succeeded, and no program has taken it yet */
 };
 
@@ -36,6 +36,12 @@ unsigned builds_number(const struct builds *bs, const struct build *b) __attribu
 
 /* Let go of it. NULL is accepted. */
 void builds_release(struct builds *bs, struct build *b) __attribute__((nonnull(1)));
+
+/* Remove its place, if there is one. 0, or a negative errno: it is there still. */
+int builds_drop(struct builds *bs, struct build *b) __attribute__((nonnull));
+
+/* Try again to remove the places that are nobody's. True: some are left. */
+bool builds_tick(struct builds *bs) __attribute__((nonnull));
 
 /* Let go of those that are ready. */
 void builds_clear(struct builds *bs) __attribute__((nonnull));

@@ -25,28 +25,18 @@ void factories_open(struct factories *fs, const struct cell_factory *usual,
 		fs->offers.of[i] = languages->of[i].offer;
 }
 
-static bool is_there(const char *path)
-{
-	struct stat st;
-
-	return sys.fstatat(AT_FDCWD, path, &st, 0) == 0;
-}
-
-static bool is_directory(const char *path)
-{
-	struct stat st;
-
-	return sys.fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* `what` the path is, if that is not plain. */
-static int miss(const struct language *l, const char *path, const char *what, struct fault *f)
+/* Is there something of that name? `what` it is, if that is not plain. */
+static int look_for(const struct language *l, const char *path, const char *what, struct stat *ret,
+	struct fault *f)
 {
 	const char *package = l->offer.package;
+	int r = sys.fstatat(AT_FDCWD, path, ret, 0);
 
-	return fault_say(f, -ENOENT, "%s is not installed on this server: there is no %s%s%s%s",
-		l->runtime.name, path, what, package[0] ? "; on Debian: apt-get install " : "",
-		package);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return fault_say(f, -ENOENT,
+			"%s is not installed on this server: there is no %s%s%s%s", l->runtime.name,
+			path, what, package[0] ? "; on Debian: apt-get install " : "", package);
+	return r < 0 ? fault_set(f, r, "language %s: look for %s", l->runtime.name, path) : 0;
 }
 
 /* One that is mounted stays as long as it is offered: the store is not asked each time. */
@@ -74,26 +64,34 @@ int factories_look(const struct factories *fs, unsigned language, struct fault *
 {
 	const struct language *l = &fs->languages->of[language];
 	const struct runtime *rt = &l->runtime;
+	struct stat st;
+	int r = 0;
 
 	CHECK(language < fs->languages->count);
 	if (l->offer.is_image)
 		return look_at_image(fs, language, f);
-	if (l->offer.compiled && !is_there(l->compile_argv[0]))
-		return miss(l, l->compile_argv[0], "", f);
-	if (!is_built(rt->argv[0]) && !is_there(rt->argv[0]))
-		return miss(l, rt->argv[0], "", f);
-	for (unsigned i = 0; i < RUNTIME_ROOTS_MAX && rt->roots[i][0]; i++) {
+	if (l->offer.compiled)
+		r = look_for(l, l->compile_argv[0], "", &st, f);
+	if (r == 0 && !is_built(rt->argv[0]))
+		r = look_for(l, rt->argv[0], "", &st, f);
+	for (unsigned i = 0; r == 0 && i < RUNTIME_ROOTS_MAX && rt->roots[i][0]; i++) {
 		if (rt->roots[i][0] == RUNTIME_OPTIONAL)
 			continue;
-		if (!is_there(rt->roots[i]))
-			return miss(l, rt->roots[i], ", one of the roots of its manifest", f);
-		if (!is_directory(rt->roots[i]))
-			return fault_say(f, -ENOTDIR,
+		r = look_for(l, rt->roots[i], ", one of the roots of its manifest", &st, f);
+		if (r == 0 && !S_ISDIR(st.st_mode))
+			r = fault_say(f, -ENOTDIR,
 				"%s cannot be used: %s, one of the roots of its manifest, is no "
 				"directory",
 				l->runtime.name, rt->roots[i]);
 	}
-	return 0;
+	return r;
+}
+
+bool factories_lack(int code)
+{
+	/* Our own words, and what the kernel says of a name that leads to nothing. */
+	return code == -ENOENT || code == -ENOTDIR || code == -ELOOP || code == -EPERM ||
+	       code == -EBADMSG || code == -ESTALE;
 }
 
 static int open_view(

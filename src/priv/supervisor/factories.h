@@ -36,10 +36,14 @@ struct factories {
 void factories_open(struct factories *fs, const struct cell_factory *usual,
 	struct languages *languages, const struct settings *settings) __attribute__((nonnull));
 
-/* Is what the language needs on this host now? 0, or -ENOENT: the fault names what is missing and
- * the package that has it. Some system calls. */
+/* Is what the language needs on this host now? 0, or a negative errno. If factories_lack() it, the
+ * fault names what is missing and the package that has it; any other says that it could not be
+ * looked for. Some system calls. */
 int factories_look(const struct factories *fs, unsigned language, struct fault *f)
 	__attribute__((nonnull));
+
+/* Does this error of factories_look() say that something is not there, or not as it was offered? */
+bool factories_lack(int code);
 
 /* Nothing uses that image, which is withdrawn (offered.h), any more: take its view away, and free its
  * number. A negative errno: it could not be done now. */

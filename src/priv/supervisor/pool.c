@@ -158,6 +158,7 @@ static uint64_t tick_dying(struct pool *p, uint64_t now)
 uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 {
 	uint64_t now = clock_ns(), next;
+	bool left; /* that somebody has built in */
 
 	p->waiting = waiting;
 	p->running = running;
@@ -170,7 +171,8 @@ uint64_t pool_tick(struct pool *p, unsigned waiting, unsigned running)
 	pool_drop_orders(p);
 	pool_restock(p, now);
 
-	if (reaper_is_busy(&p->reaper))
+	left = builds_tick(&p->builds);
+	if (left || reaper_is_busy(&p->reaper))
 		next = clock_earlier(next, now + POOL_REMOVE_RETRY_NS);
 	next = clock_earlier(next, lineage_due_ns(&p->lineage));
 	next = clock_earlier(next, lines_due_ns(&p->lines));

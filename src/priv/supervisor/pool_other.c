@@ -99,11 +99,12 @@ static int take_build(struct pool *p, const struct pool_wish *w, const struct ce
 		.uid = cell_program_uid(factory->uid_base, slot),
 	};
 	unsigned number = builds_number(&p->builds, w->build);
+	int r;
 
 	if (w->compiler) {
-		if (w->build->made)
-			build_drop(number);
-		w->build->made = false;
+		r = builds_drop(&p->builds, w->build);
+		if (r < 0)
+			return fault_set(f, r, "remove what was built there before");
 		if (build_make(number, &how, f) < 0)
 			return f->code;
 		w->build->made = true;
