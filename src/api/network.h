@@ -1,0 +1,31 @@
+/* A rule about the network, as people write it:
+ *
+ *   example.org               a name          *.example.org      all names below it
+ *   203.0.113.7               an address      203.0.113.0/24     a range
+ *   2001:db8::/32             ...of IPv6      *                  everything
+ *
+ * Each may end with ":PORT" or ":FIRST-LAST"; IPv6 is then put into brackets, "[2001:db8::1]:443".
+ * Without one a rule is about all ports, and about what has none.
+ *
+ *   runs in    the config process (the operator's), the front and the caller (a request's)
+ *   owns       nothing
+ *   trusts     no byte of a text
+ */
+#pragma once
+
+#include "wire/network.h"
+
+#include <stddef.h>
+
+/* The most bytes that a rule can have: "*." and the longest name, ":" and two ports. */
+#define NETWORK_RULE_TEXT_MAX (2 + NETWORK_NAME_MAX + 1 + 5 + 1 + 5)
+
+/* Read the `len` bytes of `text`, which need no NUL. NULL: *ret is the rule. Otherwise what is
+ * wrong, as the end of a sentence that begins with the text, with *ret_at the byte that it is
+ * about, at most `len`; *ret is not a rule then. */
+const char *network_rule_parse(const char *text, size_t len, struct network_rule *ret,
+	size_t *ret_at) __attribute__((nonnull));
+
+/* An address alone: "203.0.113.7" or "2001:db8::1". As above. */
+const char *network_address_parse(const char *text, size_t len, struct network_address *ret,
+	size_t *ret_at) __attribute__((nonnull));
