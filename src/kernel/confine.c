@@ -59,9 +59,9 @@ static int empty_root(struct state *s, struct fault *f)
 
 static int own_namespaces(struct state *s, struct fault *f)
 {
-	int r = sys.unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
+	int network = s->plan->keeps_network ? 0 : CLONE_NEWNET;
+	int r = sys.unshare(network | CLONE_NEWIPC | CLONE_NEWUTS);
 
-	(void)s;
 	return r < 0 ? fault_set(f, r, "unshare network, IPC and UTS") : 0;
 }
 
@@ -144,7 +144,7 @@ static int restore_parent_death(struct state *s, struct fault *f)
 static int landlock(struct state *s, struct fault *f)
 {
 	struct fault none = { 0 };
-	int r = landlock_deny_all((int)s->plan->readable_fd, &none);
+	int r = landlock_deny_all((int)s->plan->readable_fd, s->plan->keeps_network, &none);
 
 	if (r == 0 || r == -EOPNOTSUPP)
 		return 0;
@@ -158,6 +158,7 @@ static int filter(struct state *s, struct fault *f)
 		[CONFINE_FRONT] = SECCOMP_FRONT,
 		[CONFINE_CONFIG] = SECCOMP_CONFIG,
 		[CONFINE_COLLECTOR] = SECCOMP_COLLECTOR,
+		[CONFINE_GATE] = SECCOMP_GATE,
 	};
 
 	CHECK((size_t)s->plan->filter < ARRAY_LEN(policies));

@@ -1,7 +1,7 @@
 /* How a process gives up what it has. The one header of kernel/ that every zone may
  * include: it only takes away.
  *
- *   runs in    front, config process, collector (each right after its exec)
+ *   runs in    front, config process, collector, gate (each right after its exec)
  *   kernel     5.12 (mount_setattr); Landlock where the kernel has it
  */
 #pragma once
@@ -14,7 +14,8 @@ struct fault;
 enum confine_filter {
 	CONFINE_FRONT,
 	CONFINE_CONFIG,
-	CONFINE_COLLECTOR
+	CONFINE_COLLECTOR,
+	CONFINE_GATE
 };
 
 struct confine_plan {
@@ -24,10 +25,11 @@ struct confine_plan {
 	uint32_t forbid_new_files; /* 1: RLIMIT_FSIZE 0 (memfds, too), SIGXFSZ ignored */
 	uint64_t file_bytes;       /* RLIMIT_FSIZE otherwise, SIGXFSZ ignored; 0: as it was */
 	uint32_t readable_fd;      /* a directory below which Landlock lets it read; 0: none */
+	uint32_t keeps_network;    /* 1: the caller's network namespace, to connect from */
 };
 
 /* In this order: empty root (a private mount namespace with an empty read-only tmpfs as
- * "/"), own network, IPC and UTS namespaces, rlimits (core 1, nproc 0), no supplementary
+ * "/"), own network (unless it keeps the caller's), IPC and UTS namespaces, rlimits (core 1, nproc 0), no supplementary
  * groups, the uid, all five capability sets empty, no_new_privs, not dumpable, the parent
  * death signal that the caller had (a change of uid clears it), Landlock (everything
  * handled, nothing allowed but reading below `readable_fd`; skipped where the kernel has none),

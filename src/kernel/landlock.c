@@ -128,14 +128,14 @@ static int restrict_self(int ruleset_fd, int abi, struct fault *f)
 	return 0;
 }
 
-int landlock_deny_all(int readable_fd, struct fault *f)
+int landlock_deny_all(int readable_fd, bool connects, struct fault *f)
 {
 	cleanup_fd int fd = -1;
 	int abi = landlock_abi();
 
 	if (abi == 0)
 		return fault_set(f, -EOPNOTSUPP, "landlock");
-	fd = open_ruleset(abi, NET_BIND_TCP | NET_CONNECT_TCP, f);
+	fd = open_ruleset(abi, NET_BIND_TCP | (connects ? 0 : NET_CONNECT_TCP), f);
 	if (fd < 0)
 		return fd;
 	if (readable_fd > 0) {

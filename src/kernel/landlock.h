@@ -1,6 +1,6 @@
 /* Landlock, the second wall behind the namespaces.
  *
- *   runs in    front, config process, box, probe
+ *   runs in    front, config process, gate, box, probe
  *   kernel     5.13; each right is used from the ABI that brought it
  */
 #pragma once
@@ -13,8 +13,9 @@ struct fault;
 int landlock_abi(void);
 
 /* Handle everything, allow nothing, or only to read files and directories below the directory
- * `readable_fd` if that is not 0. Needs no_new_privs. -EOPNOTSUPP where the kernel has none. */
-int landlock_deny_all(int readable_fd, struct fault *f) __attribute__((nonnull));
+ * `readable_fd` if that is not 0; `connects`: and TCP connections to elsewhere. Needs no_new_privs.
+ * -EOPNOTSUPP where the kernel has none. */
+int landlock_deny_all(int readable_fd, bool connects, struct fault *f) __attribute__((nonnull));
 
 /* The program's rule set, from the cell's own root: read and execute below "/"; write and
  * make files, directories, links, sockets and FIFOs below /workspace, /tmp, /dev/shm; write

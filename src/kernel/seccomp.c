@@ -32,6 +32,7 @@ static const struct program programs[SECCOMP_POLICY_MAX] = {
 	[SECCOMP_FRONT] = PROGRAM(seccomp_front),
 	[SECCOMP_CONFIG] = PROGRAM(seccomp_config),
 	[SECCOMP_COLLECTOR] = PROGRAM(seccomp_collector),
+	[SECCOMP_GATE] = PROGRAM(seccomp_gate),
 	[SECCOMP_INIT] = PROGRAM(seccomp_init),
 	[SECCOMP_PROGRAM] = PROGRAM(seccomp_program),
 };
@@ -40,6 +41,7 @@ static const char *const names[SECCOMP_POLICY_MAX] = {
 	[SECCOMP_FRONT] = "front",
 	[SECCOMP_CONFIG] = "config",
 	[SECCOMP_COLLECTOR] = "collector",
+	[SECCOMP_GATE] = "gate",
 	[SECCOMP_INIT] = "init",
 	[SECCOMP_PROGRAM] = "program",
 };

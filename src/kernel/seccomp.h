@@ -14,6 +14,7 @@ enum seccomp_policy {
 	SECCOMP_FRONT,     /* the HTTP front */
 	SECCOMP_CONFIG,    /* the config process */
 	SECCOMP_COLLECTOR, /* who reads what a program has left */
+	SECCOMP_GATE,      /* who carries a run's packets to the world */
 	SECCOMP_INIT,      /* pid 1 of a cell */
 	SECCOMP_PROGRAM,   /* untrusted code */
 	SECCOMP_POLICY_MAX

@@ -65,7 +65,7 @@ static inline void fuzz_fill(struct fuzz *z, void *ret, size_t room)
  * frees it. */
 static inline char *fuzz_block(const void *bytes, size_t len)
 {
-	char *copy = malloc(len ? len : 1);
+	char *copy = calloc(1, len ? len : 1);
 
 	CHECK(copy);
 	if (len > 0)

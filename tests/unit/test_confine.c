@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -31,6 +32,12 @@
 
 static const struct confine_plan front = { CONFINE_FRONT, TEST_UID, 64, 0 };
 static const struct confine_plan config = { CONFINE_CONFIG, TEST_UID, 16, 1 };
+
+static const struct confine_plan gate = { .filter = CONFINE_GATE,
+	.uid = TEST_UID,
+	.open_files = 64,
+	.forbid_new_files = 1,
+	.keeps_network = 1 };
 
 struct confined {
 	pid_t pid;
@@ -144,22 +151,66 @@ static void the_root_is_one_empty_read_only_mount(void **state)
 	assert_int_equal(finish(&c), 0);
 }
 
+static bool has_our(const char *kind, pid_t pid)
+{
+	char path[64], mine[64] = "", its[64] = "";
+
+	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	assert_true(readlink(path, mine, sizeof(mine) - 1) > 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
+	assert_true(readlink(path, its, sizeof(its) - 1) > 0);
+	return strcmp(mine, its) == 0;
+}
+
 static void its_namespaces_are_its_own(void **state)
 {
 	static const char *const kinds[] = { "mnt", "net", "ipc", "uts" };
 	struct confined c = start(&front, NULL);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		char path[64], mine[64] = "", its[64] = "";
-
-		(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
-		assert_true(readlink(path, mine, sizeof(mine) - 1) > 0);
-		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)c.pid, kinds[i]);
-		assert_true(readlink(path, its, sizeof(its) - 1) > 0);
-		assert_string_not_equal(mine, its);
-	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		assert_false(has_our(kinds[i], c.pid));
 	assert_int_equal(finish(&c), 0);
+}
+
+static struct sockaddr_in listener; /* somebody's, in our network */
+
+static int connects(int fd)
+{
+	int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)fd;
+	if (s < 0 || connect(s, (struct sockaddr *)&listener, sizeof(listener)) < 0)
+		return 1;
+	return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) < 0 && errno == EPERM ? 0 : 2;
+}
+
+static int listens(int fd)
+{
+	(void)fd;
+	return listen(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), 1) + 3;
+}
+
+static void a_gate_keeps_its_network_to_connect_from_and_nothing_else(void **state)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status;
+	socklen_t len = sizeof(listener);
+	struct confined c;
+
+	(void)state;
+	listener.sin_family = AF_INET;
+	listener.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (struct sockaddr *)&listener, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&listener, &len), 0);
+	c = start(&gate, connects);
+	assert_true(has_our("net", c.pid));
+	assert_false(has_our("mnt", c.pid) || has_our("ipc", c.pid) || has_our("uts", c.pid));
+	assert_int_equal(finish(&c), 0);
+	c = start(&gate, listens);
+	status = finish(&c);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+	(void)close(fd);
 }
 
 static void its_limits_are_lowered(void **state)
@@ -516,6 +567,7 @@ int main(void)
 		cmocka_unit_test(the_status_shows_that_nothing_is_left),
 		cmocka_unit_test(the_root_is_one_empty_read_only_mount),
 		cmocka_unit_test(its_namespaces_are_its_own),
+		cmocka_unit_test(a_gate_keeps_its_network_to_connect_from_and_nothing_else),
 		cmocka_unit_test(its_limits_are_lowered),
 		cmocka_unit_test(a_log_that_is_a_file_loses_a_line_and_not_the_process),
 		cmocka_unit_test(the_front_can_do_its_work),

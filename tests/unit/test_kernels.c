@@ -63,6 +63,7 @@ static void in_child(int (*body)(void))
 
 static int abi;           /* what the kernel says that it has */
 static long refused_call; /* 0: none */
+static uint64_t expected_rights;
 
 static bool old_landlock(long number, const long args[6], long *ret)
 {
@@ -76,11 +77,41 @@ static bool old_landlock(long number, const long args[6], long *ret)
 	return true;
 }
 
+static bool sees_rights_of_network(long number, const long args[6], long *ret)
+{
+	const uint64_t *attr = (const void *)args[0]; /* of files, of the network */
+
+	if (number == SYS_landlock_create_ruleset && attr) {
+		*ret = attr[1] == expected_rights ? -EINVAL : -EBADF;
+		return true;
+	}
+	return old_landlock(number, args, ret);
+}
+
+static int denies_of_network(void)
+{
+	struct fault f = { 0 };
+
+	expected_rights = 3; /* to bind and to connect */
+	if (landlock_deny_all(0, false, &f) != -EINVAL)
+		return 1;
+	expected_rights = 1;
+	return landlock_deny_all(0, true, &f) == -EINVAL ? 0 : 2;
+}
+
+static void who_may_connect_may_not_bind(void **state)
+{
+	(void)state;
+	other_kernel(sees_rights_of_network);
+	abi = 4;
+	in_child(denies_of_network);
+}
+
 static int deny_all(void)
 {
 	struct fault f = { 0 };
 
-	if (landlock_deny_all(0, &f) < 0)
+	if (landlock_deny_all(0, false, &f) < 0)
 		return 1;
 	return open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES ? 0 : 2;
 }
@@ -90,13 +121,13 @@ static int read_below_etc(void)
 	int etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fault f = { 0 };
 
-	if (etc < 0 || landlock_deny_all(etc, &f) < 0)
+	if (etc < 0 || landlock_deny_all(etc, false, &f) < 0)
 		return 1;
 	if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 || openat(etc, ".", O_RDONLY) < 0)
 		return 2;
 	if (open("/usr", O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
 		return 3;
-	return landlock_deny_all(99, &f) < 0 && strstr(f.text, "readable directory") ? 0 : 4;
+	return landlock_deny_all(99, false, &f) < 0 && strstr(f.text, "readable directory") ? 0 : 4;
 }
 
 static void only_below_the_readable_directory_files_can_be_read(void **state)
@@ -121,7 +152,7 @@ static void without_landlock_nothing_is_restricted_and_it_is_told(void **state)
 	other_kernel(old_landlock);
 	abi = 0;
 	assert_int_equal(landlock_abi(), 0);
-	assert_int_equal(landlock_deny_all(0, &f), -EOPNOTSUPP);
+	assert_int_equal(landlock_deny_all(0, false, &f), -EOPNOTSUPP);
 	assert_int_equal(landlock_cell(false, &f), -EOPNOTSUPP);
 	abi = 1; /* every rename across directories would be denied */
 	assert_int_equal(landlock_cell(false, &f), -EOPNOTSUPP);
@@ -132,7 +163,8 @@ static int told_by_all(void)
 	struct fault f = { 0 };
 	bool is_rule = refused_call == SYS_landlock_add_rule;
 
-	if (!is_rule && (landlock_deny_all(0, &f) != -EINVAL || !strstr(f.text, "landlock: ")))
+	if (!is_rule &&
+		(landlock_deny_all(0, false, &f) != -EINVAL || !strstr(f.text, "landlock: ")))
 		return 1;
 	f = (struct fault){ 0 };
 	if (refused_call != SYS_landlock_restrict_self &&
@@ -342,6 +374,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(every_version_of_landlock_denies_files),
+		CASE(who_may_connect_may_not_bind),
 		CASE(only_below_the_readable_directory_files_can_be_read),
 		CASE(without_landlock_nothing_is_restricted_and_it_is_told),
 		CASE(what_landlock_refuses_is_said),

@@ -173,7 +173,7 @@ static int deny_all(void)
 {
 	struct fault f = { 0 };
 
-	WANT(101, landlock_deny_all(0, &f) == 0);
+	WANT(101, landlock_deny_all(0, false, &f) == 0);
 	WANT(1, denied(open("/", O_RDONLY | O_DIRECTORY)));
 	WANT(2, denied(open("/etc/passwd", O_RDONLY)));
 	WANT(3, denied(mkdir("/tmp/landlock-test", 0700)));

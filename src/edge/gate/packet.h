@@ -1,0 +1,63 @@
+/* What a cell sends, an IP packet at a time: read strictly, so that the gate and the TCP/IP stack
+ * behind it cannot see two different things in one. What a program has no need of (fragments,
+ * options of IPv4, extension headers of IPv6) is refused as a whole. The cell's interface has no
+ * Ethernet: there is nobody to pretend to be.
+ *
+ *   runs in    the gate
+ *   owns       nothing; what is given out points into the packet
+ *   trusts     no byte of a packet
+ */
+#pragma once
+
+#include "wire/network.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PACKET_MAX 1500u /* the interface's MTU */
+
+#define PACKET_TCP_FIN 0x01u
+#define PACKET_TCP_SYN 0x02u
+#define PACKET_TCP_RST 0x04u
+#define PACKET_TCP_ACK 0x10u
+
+enum packet_kind {
+	PACKET_NOISE, /* what a kernel sends by itself: solicitations, reports of groups */
+	PACKET_ERROR, /* ICMP's word that something did not arrive, and why */
+	PACKET_TCP,
+	PACKET_UDP,
+	PACKET_ECHO /* of ICMP or ICMPv6; both ports are its identifier */
+};
+
+struct packet {
+	enum packet_kind kind;
+	bool ipv4;
+	struct network_address source, target;
+	uint16_t source_port, target_port;
+	uint32_t sequence, acknowledged; /* TCP's */
+	uint8_t flags;                   /* TCP's */
+	const uint8_t *payload;
+	size_t payload_len;
+	const uint8_t *bytes; /* all of it */
+	size_t len;
+};
+
+/* Read one. NULL: *ret is what it says. Otherwise why it is refused, as a constant text. */
+const char *packet_read(const uint8_t *bytes, size_t len, struct packet *ret)
+	__attribute__((nonnull));
+
+/* Build the packet that answers `p` (TCP, UDP or ECHO) in `ret`, of PACKET_MAX bytes. Both return its
+ * length.
+ *
+ *   refusal    ICMP's "administratively prohibited", as from the address that was meant
+ *   datagram   a datagram with `payload` (of at most PACKET_DATAGRAM_MAX bytes), from where `p`, which
+ *              is one, was sent to
+ */
+#define PACKET_DATAGRAM_MAX (PACKET_MAX - 40u - 8u)
+size_t packet_refusal(const struct packet *p, uint8_t *ret) __attribute__((nonnull));
+size_t packet_datagram(const struct packet *p, const uint8_t *payload, size_t len, uint8_t *ret)
+	__attribute__((nonnull));
+
+/* Put the checksum into an ICMPv6 packet, behind an IPv6 header with nothing between them. */
+void packet_seal_icmp6(uint8_t *bytes) __attribute__((nonnull));

@@ -1,0 +1,49 @@
+/* May this run connect there? The operator's policy and the request's, the names that led there, and the
+ * kinds of addresses (special.h), put together.
+ *
+ *   runs in    the gate
+ *   owns       the names that were looked up, until the run is over
+ *   trusts     both policies, when network_policy_fault() has looked at them
+ */
+#pragma once
+
+#include "wire/network.h"
+
+/* Answers of look-ups that are remembered: beyond that the one that was given longest ago is
+ * forgotten, and with it that a name led to its address. */
+#define RULES_PINS_MAX 1024u
+#define RULES_OWN_MAX  64u
+
+struct rules_pin {
+	uint64_t turn; /* when it was looked up last */
+	struct network_address address;
+	char name[NETWORK_NAME_MAX + 3];
+};
+
+struct rules {
+	struct network_policy ceiling;             /* the operator's */
+	struct network_policy asked;               /* the request's */
+	struct network_address own[RULES_OWN_MAX]; /* the machine's addresses */
+	unsigned own_count;
+	struct rules_pin pins[RULES_PINS_MAX];
+	unsigned pin_count;
+	uint64_t turns;
+};
+
+/* May the name be looked up? */
+enum network_verdict rules_judge_name(const struct rules *r, const char *name)
+	__attribute__((nonnull));
+
+/* May a name have this address? Not one that no run should reach: an
+ * answer that leads there would only be tried. */
+enum network_verdict rules_judge_answer(const struct rules *r, const struct network_address *a)
+	__attribute__((nonnull));
+
+/* `name` leads to `a` from now on. */
+void rules_pin(struct rules *r, const char *name, const struct network_address *a)
+	__attribute__((nonnull));
+
+/* May it connect there (`port` 0: of what has none)? *ret_name: what was looked up last and led there,
+ * or "". */
+enum network_verdict rules_judge(const struct rules *r, const struct network_address *a,
+	uint16_t port, const char **ret_name) __attribute__((nonnull));
