@@ -98,27 +98,41 @@ int mount_tmpfs_resize(int mount_fd, uint64_t bytes, struct fault *f)
 	return r < 0 ? fault_wrap(f, "tmpfs") : 0;
 }
 
-int mount_overlay(
-	const char *upper, const char *lower, unsigned flags, int *ret_fd, struct fault *f)
+/* The kernel's list has ":" between its members, and "\\" before a byte that stands for itself. */
+static int join_layers(const char *const *layers, char *ret, size_t size, struct fault *f)
+{
+	size_t len = 0;
+
+	for (const char *const *l = layers; *l; l++) {
+		int n = snprintf(ret + len, size - len, "%s%s", l == layers ? "" : ":", *l);
+
+		if (n < 0 || (size_t)n >= size - len || strchr(*l, ':') || strchr(*l, '\\'))
+			return fault_set(f, -EINVAL, "overlay: directory name %s", *l);
+		len += (size_t)n;
+	}
+	return 0;
+}
+
+int mount_overlay(const char *const *layers, unsigned flags, int *ret_fd, struct fault *f)
 {
 	cleanup_fd int fd = sys.fsopen("overlay", FSOPEN_CLOEXEC);
-	char both[512];
+	char all[512];
 	int r;
 
 	if (fd < 0)
 		return fault_set(f, fd, "overlay: fsopen");
-	r = snprintf(both, sizeof(both), "%s:%s", upper, lower);
-	if (r < 0 || (size_t)r >= sizeof(both) || strchr(upper, ':') || strchr(upper, '\\'))
-		return fault_set(f, -EINVAL, "overlay: directory name %s", upper);
+	r = join_layers(layers, all, sizeof(all), f);
+	if (r < 0)
+		return r;
 	r = set_string(fd, "source", "glovebox", f);
 	if (r == 0)
-		r = set_string(fd, "lowerdir", both, f);
+		r = set_string(fd, "lowerdir", all, f);
 	/* Otherwise the numbers of directories are given in the order in which somebody asks. */
 	if (r == 0)
 		r = set_string(fd, "xino", "on", f);
 	if (r == 0)
 		r = make(fd, flags | MOUNT_RDONLY, ret_fd, f);
-	return r < 0 ? fault_wrap(f, "overlay of %s", upper) : 0;
+	return r < 0 ? fault_wrap(f, "overlay of %s", layers[0]) : 0;
 }
 
 int mount_proc(int full, int *ret_fd, struct fault *f)

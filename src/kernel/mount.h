@@ -38,11 +38,12 @@ int mount_tmpfs(const struct mount_tmpfs *t, unsigned flags, int *ret_fd, struct
 int mount_tmpfs_resize(int mount_fd, uint64_t bytes, struct fault *f)
 	__attribute__((nonnull, warn_unused_result));
 
-/* A read-only overlay of directory `upper` over `lower` (absolute paths; an overlay without a
- * writable layer needs two, so that one of a single directory has an empty one below). It has inodes of its own, so that inotify,
+/* A read-only overlay of directories, the uppermost first, NULL after the last (absolute paths; an
+ * overlay without a writable layer needs two, so that one of a single directory has an empty one
+ * below). It has inodes of its own, so that inotify,
  * locks and leases on one instance are not seen on another. */
-int mount_overlay(const char *upper, const char *lower, unsigned flags, int *ret_fd,
-	struct fault *f) __attribute__((nonnull, warn_unused_result));
+int mount_overlay(const char *const *layers, unsigned flags, int *ret_fd, struct fault *f)
+	__attribute__((nonnull, warn_unused_result));
 
 /* A proc for the calling process's pid namespace, read-only, hidepid=2; without `full`
  * it shows processes only (subset=pid). */

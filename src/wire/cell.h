@@ -27,6 +27,13 @@
 struct msg_build {
 	uint32_t mounts;
 	uint32_t full_proc;
+	uint32_t network; /* 1: a TUN follows the mounts */
+	uint32_t reserved;
+};
+
+/* To init: /dev/net/tun, opened in its network namespace, which becomes its interface. */
+struct msg_tun {
+	uint32_t reserved;
 };
 
 /* A detached mount, made by the supervisor, that init attaches at `path` below the root,

@@ -128,8 +128,8 @@ struct msg_result {
 	uint64_t oom_kills;
 	uint64_t minor_faults, major_faults; /* of the main process and its awaited children */
 	struct denied denied;
-	uint32_t kept; /* 1: COLLECT or CANCEL is awaited */
-	uint32_t reserved;
+	uint32_t kept;      /* 1: COLLECT or CANCEL is awaited */
+	uint32_t gate_lost; /* 1: what carried its packets ended before it did */
 };
 
 /* Send what is in the workspace of a run whose RESULT said `kept`, as a stream of wire/files.h
@@ -138,6 +138,19 @@ struct msg_result {
  * but the end of the pipe. */
 struct msg_collect {
 	uint64_t run;
+};
+
+/* For the SUBMIT of the same run with `allow_network`, which follows: the policy that it asks for, and
+ * where the record goes. fds: memory of sizeof(struct network_memory), sealed in its size. */
+struct msg_network {
+	uint64_t run;
+};
+
+/* To a gate: carry a run's packets. fds: the other end of its interface, and that memory. */
+struct msg_gate {
+	uint32_t uid; /* that it becomes */
+	uint32_t max_connections;
+	uint64_t max_bytes, max_rate; /* as in wire/network.h: the operator's */
 };
 
 /* The run never started: the code did not run. */
@@ -204,6 +217,11 @@ struct msg_layers_end {
 	X(UNFORKED,   ZYGOTE,      SUPERVISOR, struct msg_broken,      0)              \
 	X(COLLECT,    CLIENT,      SUPERVISOR, struct msg_collect,     1)              \
 	X(GATHER,     SUPERVISOR,  BOX,        struct msg_gather,      3)              \
+	X(NETWORK,    CLIENT,      SUPERVISOR, struct msg_network,     1)              \
+	X(TUN,        SUPERVISOR,  BOX,        struct msg_tun,         1)              \
+	X(GATE_JOIN,  SUPERVISOR,  GATE,       struct msg_join,        1)              \
+	X(GATE,       SUPERVISOR,  GATE,       struct msg_gate,        2)              \
+	X(GATE_BAD,   GATE,        SUPERVISOR, struct msg_broken,      0)              \
 	X(UNPACK,     CLIENT,      IMAGER,     struct msg_unpack,      0)              \
 	X(UNPACKING,  IMAGER,      CLIENT,     struct msg_unpacking,   0)              \
 	X(UNPACKED,   IMAGER,      CLIENT,     struct msg_unpacked,    0)              \
@@ -219,7 +237,8 @@ enum role {
 	ROLE_CONFIG,
 	ROLE_BOX,
 	ROLE_ZYGOTE,
-	ROLE_IMAGER /* reads what others made into images */
+	ROLE_IMAGER, /* reads what others made into images */
+	ROLE_GATE    /* carries a run's packets */
 };
 
 enum msg_type {

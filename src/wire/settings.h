@@ -105,6 +105,14 @@
 		"directory on whose disk they are kept, in a file without a name")                         \
 	X("artifact-keep",     artifact_keep_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
 		"how long they are kept")                                                                  \
+	X("network",           network,         BOOL,      "false", 0, 1,                                  \
+		"let requests ask for a network (allow_network): the public internet, through a gate")     \
+	X("network-connections", network_connections, COUNT, "64", 1, 1024,                                \
+		"connections that such a run may have at the same time")                                   \
+	X("network-bytes",     network_bytes,   SIZE,      "256M", 1, LIMIT_MEMORY_MAX_BYTES,              \
+		"most that it may receive and send in all")                                                \
+	X("network-rate",      network_rate,    SIZE,      "64M", 1024, LIMIT_MEMORY_MAX_BYTES,            \
+		"...and in a second")                                                                      \
 	X("max-connections",   max_connections, COUNT,     "1024", 1, 65536,                               \
 		"client connections at the same time")                                                     \
 	X("shutdown-grace",    shutdown_grace_us, DURATION, "30s", 0, LIMIT_TIMEOUT_MAX_US,                \
@@ -173,6 +181,8 @@ struct settings {
 	char artifact_dir[SETTING_TEXT_MAX];
 	uint32_t workspace_inodes;
 	uint32_t artifact_files;
+	uint32_t network, network_connections;
+	uint64_t network_bytes, network_rate;
 	uint32_t max_connections;
 	uint64_t shutdown_grace_us;
 	uint32_t log_level;

@@ -5,6 +5,7 @@
  *  - every run that was taken is answered once, and nothing else is;
  *  - START goes only to a main that has said ENTERED, within the ceilings;
  *  - no process is signalled that is not the supervisor's;
+ *  - a run has a gate as long as it goes on and has asked for a network, and never another one;
  *  - after the end nothing is left: no process, group, run or descriptor.
  */
 #include "tests/fuzz/no_kernel.h"
@@ -15,6 +16,7 @@
 #include "priv/supervisor/board.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/api_settings.h"
+#include "wire/network.h"
 #include "wire/report.h"
 
 #include <errno.h>
@@ -41,7 +43,7 @@ static struct runtime runtime = { .name = "python", .main_file = "main.py" };
 static struct cgroup_tree tree = {
 	.count = 2, .of = { 1, 1, 1, 1 }, .h = { { .version = 2 }, { .version = 1 } }
 };
-static struct cgroup inits, zygotes, collectors;
+static struct cgroup inits, zygotes, collectors, gates;
 static struct view view;
 static struct cell_factory factory;
 static struct taskstats_feed records;
@@ -99,6 +101,9 @@ static void hear_client(void)
 			return;
 		if (r == 1 && m.type == MSG_CANCEL) {
 			board_cancel(&board, m.as.CANCEL.run);
+		} else if (r == 1 && m.type == MSG_NETWORK) {
+			if (board_network(&board, &m, &rule) < 0)
+				client_gone();
 		} else if (r == 1 && m.type == MSG_COLLECT) {
 			if (board_collect(&board, &m, &rule) < 0)
 				client_gone();
@@ -148,6 +153,20 @@ static void read_answers(void)
 	}
 }
 
+/* Who is somebody's, and alive as far as the board knows. */
+static void check_gates(void)
+{
+	for (unsigned i = 0; i < SLOTS; i++) {
+		const struct job *j = &board.jobs[i];
+		bool may = j->state == JOB_RUNNING && j->submit.allow_network;
+
+		CHECK(j->gate.process.pid <= 0 || may);
+		CHECK(j->state == JOB_NONE || j->network_fd < 0 || j->submit.allow_network);
+		if (j->state != JOB_NONE && j->cell)
+			CHECK((j->cell->tun_fd >= 0) == (j->submit.allow_network == 1));
+	}
+}
+
 static void turn(void)
 {
 	struct epoll_event ev[32];
@@ -168,6 +187,7 @@ static void turn(void)
 		board_hear_records(&board);
 		hear_client();
 		(void)board_tick(&board);
+		check_gates();
 		if (board.client_broken) {
 			board.client_broken = false;
 			client_gone();
@@ -297,11 +317,27 @@ static uint64_t extreme(struct fuzz *z, uint64_t usual, uint64_t least, uint64_t
 	}
 }
 
+/* For the run that is submitted next; now and then not as it should be. */
+static void send_network(struct fuzz *z, uint64_t run)
+{
+	const size_t size = sizeof(struct network_memory);
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
+	struct msg_network m = { .run = run };
+	uint8_t how = fuzz_u8(z) % 32;
+	int fd = sealed(how == 1 ? size - 1 : size, how == 2 ? F_SEAL_SHRINK : seals);
+
+	m.run += how == 3;
+	if (how != 4)
+		(void)channel_send(client.fd, MSG_NETWORK, &m, &fd);
+	(void)close(fd);
+}
+
 static void submit(struct fuzz *z)
 {
 	const struct run_limits *max = &settings.max;
 	struct msg_submit m = { .run = fuzz_u8(z) % RUNS, .limits = settings.def, .code_bytes = 4 };
 	int fds[MSG_FDS_MAX], in[2], out[2], err[2], report;
+	uint8_t kind;
 
 	CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
 		pipe2(err, O_CLOEXEC) == 0);
@@ -310,7 +346,9 @@ static void submit(struct fuzz *z)
 	fds[2] = out[1];
 	fds[3] = err[1];
 	fds[4] = report = sealed(REPORT_BYTES, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW);
-	if (fuzz_u8(z) % 4 == 0) {
+	kind = fuzz_u8(z);
+	m.allow_network = kind >= 192;
+	if (kind % 4 == 0) {
 		m.limits.timeout_us = extreme(z, 100000, LIMIT_TIMEOUT_MIN_US, max->timeout_us);
 		m.limits.memory_bytes =
 			extreme(z, 64 << 20, LIMIT_MEMORY_MIN_BYTES, max->memory_bytes);
@@ -318,13 +356,15 @@ static void submit(struct fuzz *z)
 		m.limits.cpu_milli = (uint32_t)extreme(z, 500, LIMIT_CPU_MIN_MILLI, max->cpu_milli);
 		m.limits.pids = (uint32_t)extreme(z, 32, 1, max->pids);
 		m.code_bytes = extreme(z, 4, 0, settings.code_bytes);
-		m.allow_network = (uint32_t)extreme(z, 0, 1, 1);
+		m.allow_network = (uint32_t)extreme(z, m.allow_network, 1, 1);
 		m.language = (uint32_t)extreme(z, 1, 1, languages.count - 1);
 		m.collect = (uint32_t)extreme(z, 0, 1, 1);
 		m.report = (uint32_t)extreme(z, 0, 1, REPORT_ALL);
 		if (fuzz_u8(z) % 4 == 3)
 			fds[1 + fuzz_u8(z) % 3] = fds[fuzz_u8(z) % 4];
 	}
+	if (m.allow_network)
+		send_network(z, m.run);
 	(void)channel_send(client.fd, MSG_SUBMIT, &m, fds);
 	(void)close(fds[0]);
 	(void)close(report);
@@ -406,6 +446,32 @@ static void say_broken(struct fuzz *z, int fd, enum msg_type type)
 	(void)channel_send(fd, type, &m, NULL);
 }
 
+/* What it was told, of whom it is to carry packets. */
+static void listen_as_gate(struct no_process *p)
+{
+	static struct msg m;
+
+	(void)fcntl(p->channel_fd, F_SETFL, O_NONBLOCK);
+	while (channel_recv(p->channel_fd, ROLE_SUPERVISOR, ROLE_GATE, &m, NULL) == 1) {
+		CHECK(m.type != MSG_GATE ||
+			(m.as.GATE.uid == factory.uid_base + GATE_UID &&
+				m.as.GATE.max_connections == settings.network_connections));
+		msg_done(&m);
+	}
+}
+
+static void gate_deed(struct fuzz *z, struct no_process *p, unsigned what)
+{
+	if (what < 6)
+		listen_as_gate(p);
+	if (what == 0)
+		send_anything(z, p->channel_fd);
+	if (what == 1)
+		say_broken(z, p->channel_fd, MSG_GATE_BAD);
+	if (what <= 2) /* after whatever it has said */
+		no_process_die(p, fuzz_u8(z) << 8 | fuzz_u8(z));
+}
+
 static void box_deed(struct fuzz *z)
 {
 	const struct msg_built built = { 0 };
@@ -422,6 +488,10 @@ static void box_deed(struct fuzz *z)
 	}
 	if (p->channel_fd < 0)
 		return;
+	if (p->gate) {
+		gate_deed(z, p, what);
+		return;
+	}
 	switch (what) {
 	case 0:
 		send_anything(z, p->channel_fd);
@@ -557,7 +627,7 @@ static void tell_end(struct fuzz *z)
 	struct no_process *p = pick(z, false);
 	uint8_t flags = fuzz_u8(z);
 
-	if (!p || p->init || p->ending || no.records_count == 8)
+	if (!p || p->init || p->gate || p->ending || no.records_count == 8)
 		return;
 	p->status = flags & 4 ? flags << 8 : flags & 0x7f;
 	p->ending = true;
@@ -610,6 +680,11 @@ static void kernel_deed(struct fuzz *z)
 
 /* ---- From the beginning to the end ---- */
 
+static bool is_boards(const void *ctx, pid_t pid)
+{
+	return board_knows(ctx, pid);
+}
+
 static void set_up_once(void)
 {
 	static bool done;
@@ -625,18 +700,27 @@ static void set_up_once(void)
 	settings.max_builds = 2;
 	settings.cage_runs = 4;
 	settings.zygote_max_forks = 12;
+	settings.network = 1;
+	settings.network_connections = 64;
+	settings.network_bytes = settings.network_rate = 1 << 20;
 	settings.cell_max_age_us = settings.zygote_max_age_us = UINT64_C(600) * 1000000;
 	cgroup_clear(&inits);
 	cgroup_clear(&zygotes);
 	cgroup_clear(&collectors);
+	cgroup_clear(&gates);
+	gates.fd[0] = memfd_create("gates", MFD_CLOEXEC);
 	factory = (struct cell_factory){ .tree = &tree,
 		.inits = &inits,
 		.zygotes = &zygotes,
 		.image_zygotes = &zygotes,
 		.collectors = &collectors,
+		.gates = &gates,
 		.view = &view,
 		.runtime = &runtime,
 		.box_image_fd = -1,
+		.gate_image_fd = -1,
+		.network_most = { settings.network_connections, settings.network_bytes,
+			settings.network_rate },
 		.uid_base = 2000000,
 		.workspace_inodes = 64,
 		.usual = settings.def,
@@ -650,6 +734,8 @@ static void set_up_once(void)
 	languages.of[1].offer.is_image = 1;
 	pool_open(&pool, &settings, &factory, true);
 	pool.factories = &factories;
+	pool.claims = is_boards;
+	pool.claims_ctx = &board;
 	pool_fork_main = factory.fork_main;
 	memcpy(fresh_pool_end, (const char *)&pool + POOL_END_AT, sizeof(fresh_pool_end));
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);

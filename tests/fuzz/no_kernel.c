@@ -9,6 +9,7 @@
 #include "kernel/process.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
+#include "kernel/tun.h"
 #include "priv/launch/build.h"
 #include "priv/launch/view.h"
 #include "priv/supervisor/images.h"
@@ -201,6 +202,7 @@ int process_spawn(const struct process_plan *plan, struct process *ret, struct f
 		return fault_set(f, -EAGAIN, "clone3");
 	p->zygote = strcmp(plan->argv[1], "zygote") == 0;
 	p->init = strcmp(plan->argv[1], "init") == 0;
+	p->gate = strcmp(plan->argv[1], "@gate") == 0;
 	p->home = no_identity(plan->pidns_of);
 	*ret = (struct process){ .pid = p->pid, .pidfd = pidfd, .release_fd = -1 };
 	return 0;
@@ -561,11 +563,11 @@ int build_drop(unsigned number)
 	return 0;
 }
 
-int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,
+int view_mounts(const struct view *v, bool network, struct view_mount *ret, unsigned *ret_count,
 	struct fault *f)
 {
 	(void)v;
-	CHECK(room >= 1);
+	(void)network;
 	if (fails(f))
 		return f->code;
 	ret[0].fd = null_fd();
@@ -586,6 +588,16 @@ int view_scratch(const struct view_scratch *s, unsigned which, int *ret_fd, stru
 	if (fails(f))
 		return f->code;
 	*ret_fd = null_fd();
+	return 0;
+}
+
+int tun_open(int pidfd, int *ret_fd, struct fault *f)
+{
+	CHECK(pidfd >= 0);
+	if (fails(f))
+		return f->code;
+	*ret_fd = memfd_create("tun", MFD_CLOEXEC); /* with a number of its own */
+	CHECK(*ret_fd >= 0);
 	return 0;
 }
 

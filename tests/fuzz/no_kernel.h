@@ -28,7 +28,7 @@ struct no_process {
 	ino_t group;    /* of its leaf; 0: none */
 	ino_t home;     /* of the init of its pid namespace; 0: none */
 	int status;     /* as wait4() will say */
-	bool zygote, init, entered;
+	bool zygote, init, gate, entered;
 	bool ending; /* the kernel has told of its end; it is not to be reaped yet */
 };
 

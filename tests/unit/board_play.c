@@ -22,7 +22,7 @@
 struct play play;
 
 static struct runtime runtime = { .name = "python", .main_file = "main.py" };
-static struct cgroup inits, zygotes, collectors;
+static struct cgroup inits, zygotes, collectors, gates;
 static struct view view;
 static int epoll_fd = -1;
 
@@ -65,14 +65,18 @@ int play_begin(void **state)
 	cgroup_clear(&zygotes);
 	cgroup_clear(&collectors);
 	collectors.fd[0] = memfd_create("collectors", MFD_CLOEXEC);
+	cgroup_clear(&gates);
+	gates.fd[0] = memfd_create("gates", MFD_CLOEXEC);
 	play.factory = (struct cell_factory){ .tree = &play.tree,
 		.inits = &inits,
 		.zygotes = &zygotes,
 		.image_zygotes = &zygotes,
 		.collectors = &collectors,
+		.gates = &gates,
 		.view = &view,
 		.runtime = &runtime,
 		.box_image_fd = -1,
+		.gate_image_fd = -1,
 		.uid_base = 2000000,
 		.workspace_inodes = 64,
 		.usual = play.settings.def,
@@ -114,6 +118,7 @@ int play_end(void **state)
 	drop_fd(&play.client_fd);
 	drop_fd(&epoll_fd);
 	drop_fd(&collectors.fd[0]);
+	drop_fd(&gates.fd[0]);
 	no_kernel_reset();
 	return 0;
 }
@@ -123,7 +128,7 @@ struct no_process *play_process(bool init)
 	for (unsigned i = 0; i < NO_PROCESSES; i++) {
 		struct no_process *p = &no.processes[i];
 
-		if (p->pid > 0 && p->life_fd >= 0 && !p->zygote && p->init == init)
+		if (p->pid > 0 && p->life_fd >= 0 && !p->zygote && !p->gate && p->init == init)
 			return p;
 	}
 	fail();

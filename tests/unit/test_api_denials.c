@@ -13,6 +13,8 @@
 static struct msg_result result;
 static struct run_limits limits;
 static struct output_view out, err;
+static bool networked;
+static const struct network_record *network;
 static struct denials found;
 
 static int a_quiet_run(void **state)
@@ -21,12 +23,15 @@ static int a_quiet_run(void **state)
 	result = (struct msg_result){ .cause = CAUSE_EXIT, .wall_us = 1000 };
 	limits = api_settings.def;
 	out = err = (struct output_view){ .head = "" };
+	networked = false;
+	network = NULL;
 	return 0;
 }
 
 static void look(void)
 {
-	const struct denials_of of = { &result, &limits, &api_settings, &out, &err };
+	const struct denials_of of = { &result, &limits, &api_settings, &out, &err, networked,
+		network };
 
 	denials_find(&of, &found);
 }
@@ -141,7 +146,7 @@ static void what_has_no_limit_to_raise_has_advice_of_its_own(void **state)
 	(void)state;
 	result.denied.unrouted = 7;
 	look();
-	expect_one("network", 7, "allow_network is refused by this server");
+	expect_one("network", 7, "or set allow_network, which a server refuses where");
 	a_quiet_run(NULL);
 	out.dropped = 12;
 	err.dropped = 13;
@@ -305,6 +310,41 @@ static void what_was_counted_is_not_said_again(void **state)
 	assert_null(strstr(found.hint, "error output"));
 }
 
+static void what_a_gate_has_refused_is_told_of_a_run_that_had_a_network(void **state)
+{
+	static struct network_record record;
+
+	(void)state;
+	networked = true;
+	network = &record;
+	record = (struct network_record){ .connections = 3, .bytes_in = 7 };
+	result.denied.unrouted = 2; /* of a network that it has not */
+	look();
+	assert_int_equal(found.count, 0);
+	record.refused = 5;
+	look();
+	expect_one("network", 5, "network.connections of the reply lists each");
+	assert_string_equal(found.list[0].what, "packets and look-ups that its rules do not allow");
+}
+
+/* Who had a network and failed to reach somebody was not denied it. */
+static void error_output_says_nothing_of_a_network_that_there_was(void **state)
+{
+	static const char *const texts[] = { "OSError: [Errno 101] Network is unreachable\n",
+		"socket.gaierror: [Errno -2] Name or service not known\n",
+		"Error: x\n  code: 'ENOTFOUND',\n}\n\nNode.js v20.20.2\n" };
+
+	(void)state;
+	networked = true;
+	for (unsigned i = 0; i < ARRAY_LEN(texts); i++) {
+		says(texts[i]);
+		assert_int_equal(found.count, 0);
+		assert_string_equal(found.hint, "");
+	}
+	says("OSError: [Errno 28] No space left on device\n");
+	expect(0, "disk", 1, false, true);
+}
+
 static void nothing_of_what_a_program_writes_is_repeated(void **state)
 {
 	(void)state;
@@ -356,6 +396,8 @@ int main(void)
 		TEST(a_hint_may_stand_alone),
 		TEST(the_line_is_looked_for_where_the_output_ends),
 		TEST(what_was_counted_is_not_said_again),
+		TEST(what_a_gate_has_refused_is_told_of_a_run_that_had_a_network),
+		TEST(error_output_says_nothing_of_a_network_that_there_was),
 		TEST(nothing_of_what_a_program_writes_is_repeated),
 		TEST(whatever_comes_at_once_has_room),
 	};

@@ -111,6 +111,22 @@ static void limits_name_defaults_least_and_most_of_every_number(void **state)
 	json_decref(root);
 }
 
+static void limits_say_whether_runs_may_have_a_network(void **state)
+{
+	struct settings s = api_settings;
+
+	(void)state;
+	for (uint32_t network = 0; network < 2; network++) {
+		json_t *root;
+
+		s.network = network;
+		root = parsed(api_limits_json(&s, NULL));
+		assert_int_equal(json_is_true(at(root, "fixed", "network", NULL)), network);
+		assert_int_equal(json_is_false(at(root, "fixed", "network", NULL)), !network);
+		json_decref(root);
+	}
+}
+
 static void health_says_why_it_is_not_ready(void **state)
 {
 	static struct msg_hello hello = { .layers = LAYER_ALL, .core_pattern_piped = 1 };
@@ -193,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_openapi_document_lists_every_field_with_this_servers_range),
 		cmocka_unit_test(every_reference_of_the_openapi_document_leads_somewhere),
+		cmocka_unit_test(limits_say_whether_runs_may_have_a_network),
 		cmocka_unit_test(limits_name_defaults_least_and_most_of_every_number),
 		cmocka_unit_test(health_says_why_it_is_not_ready),
 		cmocka_unit_test(health_shows_the_last_self_test),

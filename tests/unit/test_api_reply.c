@@ -233,9 +233,9 @@ static void a_run_that_met_nothing_says_so(void **state)
 	(void)state;
 	scene_make(&s);
 	json = text_of(&s);
-	assert_non_null(
-		strstr(json, "\"denials\":[],\"hint\":null,\"result\":null,\"error\":null,"
-			     "\"figures\":[],\"interleaved\":null,\"files\":[],\"skipped\":[]}"));
+	assert_non_null(strstr(json,
+		"\"denials\":[],\"hint\":null,\"network\":null,\"result\":null,\"error\":null,"
+		"\"figures\":[],\"interleaved\":null,\"files\":[],\"skipped\":[]}"));
 	free(json);
 	s.result.denied.unrouted = 2;
 	json = text_of(&s);
@@ -247,21 +247,103 @@ static void a_run_that_met_nothing_says_so(void **state)
 	scene_end(&s);
 }
 
+/* A look-up, a connection by it, one to an address of IPv6, and one that was refused twice. */
+static const struct network_record record = {
+	.magic = NETWORK_RECORD_MAGIC,
+	.count = 4,
+	.left_out = 9,
+	.connections = 2,
+	.refused = 2,
+	.bytes_in = 1256,
+	.bytes_out = 77,
+	.lines = {
+		{ .begin_us = 1250, .protocol = NETWORK_DNS, .times = 1, .name = "example.org" },
+		{ .begin_us = 2000, .bytes_in = 1256, .bytes_out = 77,
+			.address = { { [10] = 0xff, [11] = 0xff, [12] = 93, 184, 216, 34 } },
+			.port = 443, .protocol = NETWORK_TCP, .times = 1, .name = "example.org" },
+		{ .address = { { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
+			.protocol = NETWORK_ICMP, .times = 1 },
+		{ .address = { { [10] = 0xff, [11] = 0xff, [12] = 10, 0, 0, 1 } }, .port = 53,
+			.protocol = NETWORK_UDP, .verdict = NETWORK_PRIVATE, .times = 2 },
+	},
+};
+
+static void what_a_run_did_with_its_network_is_listed(void **state)
+{
+	struct scene s;
+	char *json;
+
+	(void)state;
+	scene_make(&s);
+	s.reply.networked = true;
+	s.reply.network = &record;
+	json = text_of(&s);
+	assert_non_null(strstr(json, "\"allow_network\":true,"));
+	assert_non_null(strstr(json, "\"warnings\":[],"));
+	assert_non_null(strstr(json,
+		"\"network\":{\"connections\":["
+		"{\"time_ms\":1.25,\"protocol\":\"dns\",\"name\":\"example.org\",\"address\":null,"
+		"\"port\":null,\"bytes_in\":0,\"bytes_out\":0,\"verdict\":\"allowed\","
+		"\"reason\":null,\"times\":1},"
+		"{\"time_ms\":2,\"protocol\":\"tcp\",\"name\":\"example.org\","
+		"\"address\":\"93.184.216.34\",\"port\":443,\"bytes_in\":1256,\"bytes_out\":77,"
+		"\"verdict\":\"allowed\",\"reason\":null,\"times\":1},"
+		"{\"time_ms\":0,\"protocol\":\"icmp\",\"name\":null,\"address\":\"2001:db8::1\","
+		"\"port\":null,\"bytes_in\":0,\"bytes_out\":0,\"verdict\":\"allowed\","
+		"\"reason\":null,\"times\":1},"
+		"{\"time_ms\":0,\"protocol\":\"udp\",\"name\":null,\"address\":\"10.0.0.1\","
+		"\"port\":53,\"bytes_in\":0,\"bytes_out\":0,\"verdict\":\"denied\","
+		"\"reason\":\"a private address\",\"times\":2}],"
+		"\"more\":9,\"allowed\":2,\"denied\":2,\"bytes_in\":1256,\"bytes_out\":77},"));
+	assert_non_null(strstr(json, "\"denials\":[{\"layer\":\"network\",\"what\":\"packets and "
+				     "look-ups that its rules do not allow\",\"count\":2,"));
+	free(json);
+	scene_end(&s);
+}
+
+/* Whether nothing can be shown, or it is told that the gate has ended. */
+static void a_gate_that_was_lost_is_warned_of(void **state)
+{
+	static const char want[] = "\"warnings\":[\"network: the gate that carried its packets "
+				   "ended before it did; ";
+	struct scene s;
+	char *json;
+
+	(void)state;
+	scene_make(&s);
+	s.reply.networked = true;
+	json = text_of(&s);
+	assert_non_null(strstr(json, want));
+	assert_non_null(strstr(json, "\"network\":null,"));
+	free(json);
+	s.reply.network = &record;
+	s.result.gate_lost = 1;
+	json = text_of(&s);
+	assert_non_null(strstr(json, want));
+	assert_non_null(strstr(json, "\"network\":{"));
+	free(json);
+	scene_end(&s);
+}
+
 static void every_answer_holds_exactly_what_the_table_says(void **state)
 {
 	struct api_health h = { .version = "0" };
 	struct scene s;
-	json_t *root, *output;
+	json_t *root, *output, *network;
 
 	(void)state;
 	scene_make(&s);
 	assert_int_equal(output_feed(&s.err, "\xff", 1), 0);
 	s.result.pids_refused = 1;
+	s.reply.network = &record;
 	root = parsed(text_of(&s));
 	expect_group(root, REPLY_TOP);
 	expect_group(json_object_get(root, "usage"), REPLY_USAGE);
 	expect_group(json_object_get(root, "isolation"), REPLY_ISOLATION);
 	expect_group(json_array_get(json_object_get(root, "denials"), 0), REPLY_DENIAL);
+	network = json_object_get(root, "network");
+	expect_group(network, REPLY_NETWORK);
+	expect_group(json_array_get(json_object_get(network, "connections"), 0), REPLY_CONNECTION);
 	output = json_object_get(root, "output");
 	expect_group(json_object_get(output, "stdout"), REPLY_STREAM);
 	expect_group(json_object_get(output, "stderr"), REPLY_STREAM);
@@ -288,6 +370,8 @@ int main(void)
 		cmocka_unit_test(dropped_output_is_counted_and_warned_of),
 		cmocka_unit_test(a_missing_layer_is_said_to_be_degraded),
 		cmocka_unit_test(a_run_that_met_nothing_says_so),
+		cmocka_unit_test(what_a_run_did_with_its_network_is_listed),
+		cmocka_unit_test(a_gate_that_was_lost_is_warned_of),
 		cmocka_unit_test(every_answer_holds_exactly_what_the_table_says),
 	};
 

@@ -222,9 +222,9 @@ static void a_value_of_the_wrong_type_names_its_field(void **state)
 				"[]}") },
 		{ "{\"code\":\"x\",\"allow_network\":true}",
 			FIELD("value_error", "allow_network",
-				"Value error, this server has no network gate: leave allow_network "
-				"out or "
-				"set it to false",
+				"Value error, this server gives runs no network: leave "
+				"allow_network "
+				"out or set it to false; its operator can set network: true",
 				"true}") },
 	};
 
@@ -332,6 +332,22 @@ static void absent_fields_take_the_operators_defaults(void **state)
 	assert_false(r.allow_network);
 	assert_int_equal(r.output_bytes, api_settings.output_bytes);
 	assert_int_equal(r.code_len, 0);
+	assert_int_equal(r.warnings.count, 0);
+	api_request_free(&r);
+}
+
+static void a_network_is_taken_where_the_operator_gives_it(void **state)
+{
+	static const char body[] = "{\"code\":\"x\",\"allow_network\":true}";
+	struct settings giving = api_settings;
+	const struct api_server gives = { &giving, &offers };
+	struct api_request r;
+	struct api_refusal no;
+
+	(void)state;
+	giving.network = 1;
+	assert_int_equal(api_request_parse(body, strlen(body), &gives, &r, &no), 0);
+	assert_true(r.allow_network);
 	assert_int_equal(r.warnings.count, 0);
 	api_request_free(&r);
 }
@@ -620,6 +636,7 @@ int main(void)
 		cmocka_unit_test(every_wrong_field_is_listed_in_the_tables_order),
 		cmocka_unit_test(each_range_ends_exactly_where_it_says),
 		cmocka_unit_test(absent_fields_take_the_operators_defaults),
+		cmocka_unit_test(a_network_is_taken_where_the_operator_gives_it),
 		cmocka_unit_test(given_fields_are_converted_to_the_nearest_unit),
 		cmocka_unit_test(code_arrives_byte_for_byte),
 		cmocka_unit_test(code_over_the_limit_is_413_and_names_the_limit),

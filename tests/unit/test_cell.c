@@ -30,6 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,11 +105,13 @@ struct attempt {
 	bool evicted;      /* the first program is none: its process is ended while it is parked */
 	bool unforked;     /* main is started cold after a zygote was asked in vain */
 	bool roomy;        /* the program asks for more memory than is usual */
+	bool networked;    /* the cell has a network */
 	/* Which message to the box cannot be sent, which channel not be made, counted as `nth`,
 	 * but from 1 on; 0: none. */
 	unsigned unsent, unpaired;
 };
 static const struct attempt good = { .nth = -1 }, good_again = { .nth = -1, .in_used_cage = true },
+			    networked = { .nth = -1, .networked = true },
 			    too_late = { .nth = -1, .in_used_cage = true, .removed = true };
 
 static unsigned count_entries(const char *path)
@@ -299,10 +303,19 @@ static void arm(const struct attempt *a)
 	unpaired = a->unpaired;
 }
 
+/* Which network namespace this process is in. */
+static ino_t network_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
+
 /* One cell's whole life, in this process. */
 static void try_cell(const struct attempt *a)
 {
 	unsigned before = count_entries("/proc/self/fd");
+	ino_t namespace = network_namespace();
 	struct fault f = { 0 };
 	static struct cell c; /* static: too large for a careful stack */
 	int r;
@@ -310,6 +323,7 @@ static void try_cell(const struct attempt *a)
 	c = (struct cell){ .state = CELL_NONE };
 	if (await_init_of)
 		await_init_of = &c;
+	host.factory.network = a->networked;
 	if (a->unforked)
 		host.factory.fork_main = ask_in_vain;
 	if (!a->in_used_cage)
@@ -330,7 +344,8 @@ static void try_cell(const struct attempt *a)
 	report->reached |= flaky_disarm();
 	(void)snprintf(report->call, sizeof(report->call), "%s", flaky_name());
 	report->stood = r == 0;
-	report->leaked = !wait_for_end(&c) || count_entries("/proc/self/fd") != before;
+	report->leaked = !wait_for_end(&c) || count_entries("/proc/self/fd") != before ||
+			 network_namespace() != namespace;
 }
 
 /* Run a try in a child of its own. */
@@ -591,6 +606,40 @@ static void whichever_call_fails_before_a_larger_program_nothing_is_left(void **
 	expect_a_good_cell("call", n);
 }
 
+static void a_cell_with_a_network_stands_runs_and_leaves_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(try_in_child(&networked), 0);
+	if (!report->stood || report->leaked)
+		fail_msg("stood %d, leaked %d: %s", report->stood, report->leaked, report->fault);
+	assert_int_equal(count_leaves(), 0);
+}
+
+static void whichever_call_fails_of_a_cell_with_a_network_nothing_is_left(void **state)
+{
+	unsigned n = fail_in_supervisor(networked, 70);
+
+	(void)state;
+	assert_in_range(n, 90, CALLS_MAX - 1);
+	expect_a_good_cell("call", n);
+}
+
+static int openat_without_tun(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	return strcmp(path, "/dev/net/tun") == 0 ? -ENOENT : real_openat(dir_fd, path, flags, mode);
+}
+
+static void a_host_without_tun_devices_is_told_what_may_bring_them(void **state)
+{
+	(void)state;
+	real_openat = sys.openat;
+	sys.openat = openat_without_tun;
+	assert_int_equal(try_in_child(&networked), 0);
+	sys.openat = real_openat;
+	assert_false(report->stood || report->leaked);
+	assert_non_null(strstr(report->fault, "`modprobe tun` may bring it"));
+}
+
 /* `which` of `a` goes up from 1. Returns how many of them there are. */
 static unsigned fail_each(struct attempt *a, unsigned *which)
 {
@@ -609,11 +658,14 @@ static unsigned fail_each(struct attempt *a, unsigned *which)
 
 static void whichever_message_cannot_be_sent_the_program_does_not_run(void **state)
 {
-	struct attempt first = good, again = good_again;
+	struct attempt first = good, again = good_again, with_tun = networked;
+	unsigned n;
 
 	(void)state;
 	/* BUILD and each MOUNT; JOIN, RENEW, the writable mounts, ENTER; START. */
-	assert_in_range(fail_each(&first, &first.unsent), 10, CALLS_MAX - 2);
+	n = fail_each(&first, &first.unsent);
+	assert_in_range(n, 10, CALLS_MAX - 2);
+	assert_int_equal(fail_each(&with_tun, &with_tun.unsent), n + 1);
 	assert_in_range(fail_each(&again, &again.unsent), 4, CALLS_MAX - 2);
 }
 
@@ -640,21 +692,28 @@ static void what_init_has_said_counts_more_than_what_could_not_be_sent_to_it(voi
 		fail_msg("%s", report->fault);
 }
 
+/* A failed close() is none: so many of them in a row are the end. */
+#define STOOD_MAX 4
+
+static void try_in_box(uint32_t role, unsigned nth, const struct attempt *a, const char *name)
+{
+	use_box(role, nth, EIO);
+	assert_int_equal(try_in_child(a), 0);
+	if (report->leaked)
+		fail_msg("%s call %u failed and something is left", name, nth);
+	if (!report->stood && report->fault[0] == '\0')
+		fail_msg("%s call %u failed and nothing was said", name, nth);
+	assert_int_equal(count_leaves(), 0);
+}
+
 static void fail_in_box(uint32_t role, const struct attempt *a, const char *name, unsigned at_least)
 {
-	unsigned n, failed = 0;
+	unsigned n, failed = 0, stood = 0;
 
-	for (n = 0; n < CALLS_MAX; n++) {
-		use_box(role, n, EIO);
-		assert_int_equal(try_in_child(a), 0);
-		if (report->leaked)
-			fail_msg("%s call %u failed and something is left", name, n);
-		if (report->stood && n > at_least)
-			break; /* it makes no more calls than that */
-		if (!report->stood && report->fault[0] == '\0')
-			fail_msg("%s call %u failed and nothing was said", name, n);
+	for (n = 0; n < CALLS_MAX && stood < STOOD_MAX; n++) {
+		try_in_box(role, n, a, name);
+		stood = report->stood ? stood + 1 : 0;
 		failed += !report->stood;
-		assert_int_equal(count_leaves(), 0);
 	}
 	assert_true(n < CALLS_MAX);
 	assert_true(failed >= at_least);
@@ -665,13 +724,31 @@ static void fail_in_box(uint32_t role, const struct attempt *a, const char *name
 static void whichever_call_of_init_fails_the_cell_does_not_stand(void **state)
 {
 	(void)state;
-	fail_in_box(1, &good, "init", 30);
+	fail_in_box(1, &good, "init", 200);
+}
+
+/* Those of which its interface is made, after its mounts: IPv4 address, network, MTU, up, route; number,
+ * and of IPv6 address and route, where the kernel has it. */
+static void whichever_call_of_init_fails_the_network_does_not_stand(void **state)
+{
+	cleanup_fd int ipv6 = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	unsigned n = 60, failed = 0;
+
+	(void)state;
+	for (bool is_network = false; n < CALLS_MAX && (failed == 0 || is_network); n++) {
+		try_in_box(1, n, &networked, "init");
+		is_network = strstr(report->fault, "init: network: ") != NULL;
+		failed += is_network;
+	}
+	assert_in_range(failed, ipv6 >= 0 ? 8 : 6, 9);
+	use_box(0, 0, 0);
+	expect_a_good_cell("init", n);
 }
 
 static void whichever_call_of_enter_fails_the_program_does_not_run(void **state)
 {
 	(void)state;
-	fail_in_box(2, &good, "enter", 40);
+	fail_in_box(2, &good, "enter", 200);
 }
 
 int main(void)
@@ -687,10 +764,14 @@ int main(void)
 		cmocka_unit_test(whichever_call_fails_after_an_eviction_nothing_is_left),
 		cmocka_unit_test(whichever_call_fails_in_the_place_of_a_fork_nothing_is_left),
 		cmocka_unit_test(whichever_call_fails_before_a_larger_program_nothing_is_left),
+		cmocka_unit_test(a_cell_with_a_network_stands_runs_and_leaves_nothing),
+		cmocka_unit_test(whichever_call_fails_of_a_cell_with_a_network_nothing_is_left),
+		cmocka_unit_test(a_host_without_tun_devices_is_told_what_may_bring_them),
 		cmocka_unit_test(whichever_message_cannot_be_sent_the_program_does_not_run),
 		cmocka_unit_test(without_a_channel_there_is_no_cell),
 		cmocka_unit_test(what_init_has_said_counts_more_than_what_could_not_be_sent_to_it),
 		cmocka_unit_test(whichever_call_of_init_fails_the_cell_does_not_stand),
+		cmocka_unit_test(whichever_call_of_init_fails_the_network_does_not_stand),
 		cmocka_unit_test(whichever_call_of_enter_fails_the_program_does_not_run),
 	};
 

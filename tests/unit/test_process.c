@@ -500,12 +500,18 @@ static void a_directory_that_an_overlay_cannot_name_is_refused(void **state)
 	longer[0] = '/';
 	sys.fsopen = no_fsopen;
 	for (unsigned i = 0; i < 3; i++) {
-		struct fault f = { 0 };
-		int fd = -1;
+		const char *const layers[][3] = {
+			{ bad[i], "/empty" }, { "/top", bad[i] }, /* wherever it lies */
+		};
 
-		assert_int_equal(mount_overlay(bad[i], "/empty", 0, &fd, &f), -EINVAL);
-		assert_non_null(strstr(f.text, "directory name"));
-		assert_int_equal(fd, -1);
+		for (unsigned k = 0; k < 2; k++) {
+			struct fault f = { 0 };
+			int fd = -1;
+
+			assert_int_equal(mount_overlay(layers[k], 0, &fd, &f), -EINVAL);
+			assert_non_null(strstr(f.text, "directory name"));
+			assert_int_equal(fd, -1);
+		}
 	}
 	sys = real;
 }

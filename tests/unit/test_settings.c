@@ -41,6 +41,9 @@ static struct settings good(void)
 	s.artifact_store = 1 << 30;
 	s.artifact_keep_us = 600000000;
 	PUT(s.artifact_dir, "/var/tmp");
+	s.network_connections = 64;
+	s.network_bytes = 256 << 20;
+	s.network_rate = 64 << 20;
 	s.max_connections = 1024;
 	s.shutdown_grace_us = 30000000;
 	s.log_level = 2;
@@ -107,6 +110,13 @@ static void every_number_has_a_range(void **state)
 	REFUSE("body-bytes", s.body_bytes = UINT64_MAX);
 	REFUSE("code-bytes", s.code_bytes = CODE_BYTES_MAX + 1);
 	REFUSE("workspace-inodes", s.workspace_inodes = 1);
+	REFUSE("network is", s.network = 2);
+	REFUSE("network-connections", s.network_connections = 0);
+	REFUSE("network-connections", s.network_connections = 1025);
+	REFUSE("network-bytes", s.network_bytes = 0);
+	REFUSE("network-bytes", s.network_bytes = LIMIT_MEMORY_MAX_BYTES + 1);
+	REFUSE("network-rate", s.network_rate = 1023);
+	REFUSE("network-rate", s.network_rate = LIMIT_MEMORY_MAX_BYTES + 1);
 	REFUSE("max-connections", s.max_connections = 0);
 	REFUSE("shutdown-grace", s.shutdown_grace_us = UINT64_MAX);
 	REFUSE("log-level", s.log_level = 4);

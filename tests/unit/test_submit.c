@@ -1,7 +1,9 @@
+#include "base/check.h"
 #include "base/fault.h"
 #include "priv/supervisor/submit.h"
 #include "tests/unit/unit.h"
 #include "wire/inputs.h"
+#include "wire/network.h"
 #include "wire/report.h"
 
 #include <errno.h>
@@ -302,6 +304,57 @@ static void nothing_is_collected_of_a_compiler(void **state)
 	tear_down(&x);
 }
 
+static void a_compiler_has_no_network(void **state)
+{
+	struct fixture x;
+
+	(void)state;
+	set_up(&x);
+	x.m.as.SUBMIT.allow_network = 1;
+	assert_null(submit_violation(&x.m));
+	x.m.as.SUBMIT.part = RUN_COMPILER;
+	assert_non_null(submit_violation(&x.m));
+	x.m.as.SUBMIT.part = RUN_BUILT;
+	assert_null(submit_violation(&x.m));
+	tear_down(&x);
+}
+
+/* A memfd of so many bytes with these seals. */
+static int memory(off_t bytes, int seals)
+{
+	int fd = memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void a_network_brings_memory_of_its_very_size_for_as_long_as_it_lives(void **state)
+{
+	const off_t size = (off_t)sizeof(struct network_memory);
+	const int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
+	static const int seals[] = { 0, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SEAL | F_SEAL_GROW,
+		F_SEAL_SEAL | F_SEAL_SHRINK };
+	int fd = memory(size, all);
+
+	(void)state;
+	assert_true(submit_is_network_memory(fd));
+	(void)close(fd);
+	for (unsigned i = 0; i < ARRAY_LEN(seals); i++) {
+		fd = memory(size, seals[i]);
+		assert_false(submit_is_network_memory(fd));
+		(void)close(fd);
+	}
+	for (off_t more = -1; more <= 1; more += 2) {
+		fd = memory(size + more, all);
+		assert_false(submit_is_network_memory(fd));
+		(void)close(fd);
+	}
+	fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	assert_false(submit_is_network_memory(fd));
+	(void)close(fd);
+}
+
 static const struct settings settings = {
 	.max = { .timeout_us = 1000000, .memory_bytes = 64 << 20, .cpu_milli = 1000, .pids = 32 },
 	.code_bytes = 100,
@@ -347,7 +400,20 @@ static void no_number_goes_past_the_supervisors_own_range(void **state)
 	s = good, s.inputs_bytes = settings.input_bytes + INPUTS_FRAME_MAX;
 	assert_int_equal(submit_check_limits(&s, &settings, &f), 0);
 	s.inputs_bytes++, refuse(s, "inputs");
-	s = good, s.allow_network = 1, refuse(s, "allow_network");
+	s = good, s.allow_network = 1,
+	refuse(s, "allow_network: this server gives runs no network");
+}
+
+static void a_network_is_given_where_the_operator_gives_it(void **state)
+{
+	struct settings giving = settings;
+	struct msg_submit s = good;
+	struct fault f = { 0 };
+
+	(void)state;
+	giving.network = 1;
+	s.allow_network = 1;
+	assert_int_equal(submit_check_limits(&s, &giving, &f), 0);
 }
 
 int main(void)
@@ -364,7 +430,10 @@ int main(void)
 		cmocka_unit_test(a_report_that_is_not_memory_of_its_size_is_a_violation),
 		cmocka_unit_test(reserved_bits_are_a_violation),
 		cmocka_unit_test(nothing_is_collected_of_a_compiler),
+		cmocka_unit_test(a_compiler_has_no_network),
+		cmocka_unit_test(a_network_brings_memory_of_its_very_size_for_as_long_as_it_lives),
 		cmocka_unit_test(no_number_goes_past_the_supervisors_own_range),
+		cmocka_unit_test(a_network_is_given_where_the_operator_gives_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "kernel/loopback.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
+#include "kernel/tun.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -42,6 +43,22 @@ static int step_loopback(struct init_state *s, struct fault *f)
 {
 	(void)s;
 	return loopback_up(f);
+}
+
+/* Of most cells there is none: the program's sockets end at its loopback device. */
+static int step_network(struct init_state *s, struct fault *f)
+{
+	struct msg m;
+	int r;
+
+	if (!s->root.build.network)
+		return 0;
+	r = box_expect(MSG_TUN, &m, f);
+	if (r < 0)
+		return r;
+	r = tun_set_up(m.fds[0], f);
+	msg_done(&m);
+	return r;
 }
 
 static int step_drop(struct init_state *s, struct fault *f)
@@ -104,6 +121,7 @@ const struct init_step init_steps[] = {
 	{ "pivot", step_pivot }, /* after all mounts: the old root is needed until here */
 	{ "check root", step_check_root },
 	{ "loopback", step_loopback }, /* needs CAP_NET_ADMIN over the cell's namespace */
+	{ "network", step_network },   /* the same */
 	{ "drop", step_drop },         /* after everything that needs a capability */
 	{ "seccomp", step_seccomp },   /* last: denies what the others do */
 };

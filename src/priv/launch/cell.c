@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "kernel/sys.h"
+#include "kernel/tun.h"
 #include "priv/launch/build.h"
 #include "wire/channel.h"
 #include "wire/layer.h"
@@ -84,6 +85,7 @@ static void clear(struct cell *c, uint32_t slot, uint64_t id)
 		.id = id,
 		.init_channel = -1,
 		.main_channel = -1,
+		.tun_fd = -1,
 		.build_fd = -1,
 		.created_ns = clock_ns(),
 	};
@@ -145,7 +147,11 @@ static int spawn_box(struct cell *c, const struct cell_factory *factory, const c
 static int send_mounts(const struct cell *c, const struct view_mount *mounts, unsigned count,
 	const struct runtime *rt, struct fault *f)
 {
-	struct msg_build build = { .mounts = count, .full_proc = rt->full_proc };
+	struct msg_build build = {
+		.mounts = count,
+		.full_proc = rt->full_proc,
+		.network = c->tun_fd >= 0,
+	};
 	int r = channel_send(c->init_channel, MSG_BUILD, &build, NULL);
 
 	for (unsigned i = 0; r == 0 && i < count; i++) {
@@ -155,6 +161,15 @@ static int send_mounts(const struct cell *c, const struct view_mount *mounts, un
 		r = channel_send(c->init_channel, MSG_MOUNT, &m, &mounts[i].fd);
 	}
 	return r < 0 ? fault_set(f, r, "send the mounts") : 0;
+}
+
+/* Its network namespace is there since its birth. */
+static int send_tun(struct cell *c, struct fault *f)
+{
+	const struct msg_tun m = { 0 };
+	int r = channel_send(c->init_channel, MSG_TUN, &m, &c->tun_fd);
+
+	return r < 0 ? fault_set(f, r, "send TUN") : 0;
 }
 
 static int start_init(struct cell *c, const struct cell_factory *factory, struct fault *f)
@@ -171,19 +186,23 @@ static int start_init(struct cell *c, const struct cell_factory *factory, struct
 		r = process_map_ids(&c->init, inside, outside, 2, f);
 	if (r == 0)
 		r = process_oom_score(&c->init, OOM_SCORE_INIT, f);
+	if (r == 0 && factory->network)
+		r = tun_open(c->init.pidfd, &c->tun_fd, f);
 	if (r == 0)
 		r = process_release(&c->init, f);
 	if (r == 0)
-		r = view_mounts(factory->view, mounts, CELL_MOUNTS_MAX, &count, f);
+		r = view_mounts(factory->view, factory->network, mounts, &count, f);
 	if (r == 0) {
 		r = send_mounts(c, mounts, count, factory->runtime, f);
 		view_mounts_close(mounts, count);
 	}
+	if (r == 0 && factory->network)
+		r = send_tun(c, f);
 	return r;
 }
 
 int cell_send_joins(const struct cell_factory *factory, const struct cgroup *leaf, int channel_fd,
-	struct fault *f)
+	enum msg_type type, struct fault *f)
 {
 	const struct msg_join m = { 0 };
 
@@ -193,7 +212,7 @@ int cell_send_joins(const struct cell_factory *factory, const struct cgroup *lea
 
 		if (fd < 0)
 			return fd;
-		r = channel_send(channel_fd, MSG_JOIN, &m, &fd);
+		r = channel_send(channel_fd, type, &m, &fd);
 		if (r < 0)
 			return fault_set(f, r, "send JOIN");
 	}
@@ -241,7 +260,7 @@ static int admit_main(struct cell *c, const struct cell_factory *factory, struct
 	if (r == 0 && !c->warm)
 		r = process_release(&c->main, f);
 	if (r == 0)
-		r = cell_send_joins(factory, &c->leaf, c->main_channel, f);
+		r = cell_send_joins(factory, &c->leaf, c->main_channel, MSG_JOIN, f);
 	if (r == 0)
 		r = send_renew(c, f);
 	if (r == 0)

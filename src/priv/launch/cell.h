@@ -55,6 +55,12 @@ struct cell;
  * cell_unforked(); otherwise main is started cold. */
 typedef int cell_fork_fn(void *ctx, struct cell *c, int channel_fd);
 
+/* The operator's bounds for the network of one run. */
+struct network_most {
+	uint32_t connections; /* at once */
+	uint64_t bytes, rate; /* both directions together; in a second */
+};
+
 /* What every cell of this supervisor is made from. */
 struct cell_factory {
 	struct cgroup_tree *tree;
@@ -62,16 +68,19 @@ struct cell_factory {
 	struct cgroup *zygotes;       /* ...and all zygotes; NULL: none are started */
 	struct cgroup *image_zygotes; /* ...in place of that for images that requests pick */
 	struct cgroup *collectors;    /* ...and all collectors */
+	struct cgroup *gates;         /* ...and all gates */
 	const struct view *view;
 	const struct runtime *runtime;
-	int box_image_fd;
+	int box_image_fd, gate_image_fd;
 	uint32_t uid_base; /* slot i uses uid_base + 16 + 2i (root inside) and one more */
 	uint32_t workspace_inodes;
 	uint64_t degraded;       /* LAYER_BIT()s that may be missing */
 	struct run_limits usual; /* put in force ahead; a request with others pays for it */
 	cell_fork_fn *fork_main; /* NULL: every main is started cold */
 	void *fork_ctx;
-	uint32_t runs_max; /* programs in one cage, one after the other */
+	uint32_t runs_max;                /* programs in one cage, one after the other */
+	struct network_most network_most; /* what gates let a run have, whatever it asks for */
+	bool network; /* cells have an interface beside their loopback; each serves once */
 };
 
 struct cell {
@@ -84,6 +93,7 @@ struct cell {
 	struct cgroup leaf; /* main and its descendants; init is not in it */
 	struct process init, main;
 	int init_channel, main_channel;
+	int tun_fd;             /* the other end of its interface; -1: it has none */
 	struct scratch scratch; /* the writable mounts */
 	int build_fd;           /* a mount for BUILD_PATH, taken, until main has it; -1: none */
 	bool builds;            /* which main may write to */
@@ -183,6 +193,9 @@ bool cell_has_files(const struct cell *c, const struct cell_factory *factory,
 bool cell_remove(struct cell *c, const struct cell_factory *factory) __attribute__((nonnull));
 
 const char *cell_state_name(enum cell_state s);
+
+/* Of the ids of an instance below its cells': the front is the first. */
+#define GATE_UID 1u
 
 /* The host's ids of slot i: root inside, and the program. */
 #define CELL_UID_FIRST 16u

@@ -96,6 +96,7 @@ bool cell_remove(struct cell *c, const struct cell_factory *factory)
 	/* The pages of the writable mounts stay charged as long as the mounts live. */
 	scratch_close(&c->scratch);
 	drop_fd(&c->build_fd);
+	drop_fd(&c->tun_fd);
 	r = cgroup_destroy(factory->tree, &c->leaf);
 	/* Whatever else the kernel says may pass, too. */
 	if (r == -EBUSY || (r < 0 && clock_ns() - c->killed_ns < LEAF_RETRY_NS))

@@ -4,6 +4,7 @@
  *   cell_run.c   the program: released, ended, reaped, and what it used
  *   cell_cage.c  what becomes of the cage then: kept for another program, or removed
  *   collector.c  a process that reads what the program has left
+ *   gate.c       a process that carries its packets
  *
  *   runs in    as priv/launch/cell.h
  */
@@ -20,9 +21,10 @@ void cell_enter_state(struct cell *c, enum cell_state next) __attribute__((nonnu
  * also after a failure. */
 int cell_open_channel(int *ret_ours, int *ret_theirs, struct fault *f) __attribute__((nonnull));
 
-/* Have the process behind `channel_fd` move itself into `leaf`'s v1 groups. */
+/* Have the process behind `channel_fd` move itself into `leaf`'s v1 groups, by messages of that
+ * type, which are JOINs. */
 int cell_send_joins(const struct cell_factory *factory, const struct cgroup *leaf, int channel_fd,
-	struct fault *f) __attribute__((nonnull));
+	enum msg_type type, struct fault *f) __attribute__((nonnull));
 
 /* ---- cell_run.c ---- */
 

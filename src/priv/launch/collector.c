@@ -53,7 +53,7 @@ static int instruct(const struct collector *c, const struct cell_factory *factor
 		.inputs_bytes = order->submit->inputs_bytes,
 		.uid = cell_program_uid(factory->uid_base, cell->slot),
 	};
-	int r = cell_send_joins(factory, factory->collectors, c->channel, f);
+	int r = cell_send_joins(factory, factory->collectors, c->channel, MSG_JOIN, f);
 
 	if (r < 0)
 		return r;

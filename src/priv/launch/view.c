@@ -204,6 +204,8 @@ static int make_template(const struct view *v, struct fault *f)
 	if (r == 0)
 		r = view_make_dirs(dir, "anchor", f);
 	if (r == 0)
+		r = view_make_network(dir, f);
+	if (r == 0)
 		r = make_dev(dir, f);
 	if (r == 0)
 		r = make_root(v, dir, f);
@@ -271,38 +273,44 @@ static int collect(struct collector *c, const char *path, int fd)
 	return 0;
 }
 
-static int add_overlay_of(struct collector *c, const char *upper, const char *lower,
-	const char *path, unsigned flags, struct fault *f)
+static int add_overlay(
+	struct collector *c, const char *lower, const char *path, unsigned flags, struct fault *f)
 {
-	int fd, r = mount_overlay(upper, lower, flags, &fd, f);
+	const char *const layers[] = { lower, VIEW_DIR "/empty", NULL };
+	int fd, r = mount_overlay(layers, flags, &fd, f);
 
 	return r < 0 ? r : collect(c, path, fd);
 }
 
-static int add_overlay(
-	struct collector *c, const char *lower, const char *path, unsigned flags, struct fault *f)
+/* A network's files lie over whatever the root has in their place. */
+static int add_layers(struct collector *c, bool network, const char *upper, const char *lower,
+	unsigned flags, struct fault *f)
 {
-	return add_overlay_of(c, lower, VIEW_DIR "/empty", path, flags, f);
+	const char *const all[] = { VIEW_DIR "/network", upper, lower, NULL };
+	int fd, r = mount_overlay(network ? all : all + 1, flags, &fd, f);
+
+	return r < 0 ? r : collect(c, "", fd);
 }
 
-static int add_root(struct collector *c, const struct view *v, struct fault *f)
+static int add_root(struct collector *c, const struct view *v, bool network, struct fault *f)
 {
 	char top[sizeof(v->image) + 8], root[sizeof(v->image) + 8], name[ROOT_NAME_MAX];
 
 	if (!v->image[0]) {
 		(void)snprintf(root, sizeof(root), VIEW_DIR "/%s", root_name(v, name));
-		return add_overlay(c, root, "", MOUNT_NODEV | MOUNT_NOEXEC, f);
+		return add_layers(
+			c, network, root, VIEW_DIR "/empty", MOUNT_NODEV | MOUNT_NOEXEC, f);
 	}
 	(void)snprintf(top, sizeof(top), "%s/top", v->image);
 	(void)snprintf(root, sizeof(root), "%s/root", v->image);
-	return add_overlay_of(c, top, root, "", MOUNT_NODEV, f);
+	return add_layers(c, network, top, root, MOUNT_NODEV, f);
 }
 
-int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,
+int view_mounts(const struct view *v, bool network, struct view_mount *ret, unsigned *ret_count,
 	struct fault *f)
 {
-	CLEANUP(collector_drop) struct collector c = { .list = ret, .room = room };
-	int r = add_root(&c, v, f);
+	CLEANUP(collector_drop) struct collector c = { .list = ret, .room = CELL_MOUNTS_MAX };
+	int r = add_root(&c, v, network, f);
 
 	/* The device nodes are the one place without nodev, and nothing is executed there. */
 	if (r == 0)

@@ -59,10 +59,10 @@ struct view_scratch {
 	uint32_t uid, root_uid; /* the host uids of the program, and of root inside */
 };
 
-/* Make every read-only mount of one cell; the first is the root, and every other one's
- * place is inside an earlier one. At most `room`; *ret_count says how many. On failure
- * nothing is left behind. */
-int view_mounts(const struct view *v, struct view_mount *ret, unsigned room, unsigned *ret_count,
+/* Make every read-only mount of one cell, which has a `network` or has none; the first is the root,
+ * and every other one's place is inside an earlier one. There is room for CELL_MOUNTS_MAX;
+ * *ret_count says how many there are. On failure nothing is left behind. */
+int view_mounts(const struct view *v, bool network, struct view_mount *ret, unsigned *ret_count,
 	struct fault *f) __attribute__((nonnull));
 
 /* The writable ones of one run, in the order in which they are attached: /dev/shm and /tmp,

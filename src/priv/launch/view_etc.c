@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "kernel/sys.h"
+#include "wire/interface.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,9 +17,15 @@
 #include <unistd.h>
 
 /* Written, never read from the host: a cell has no user but these. */
-static const struct {
+struct generated {
 	const char *path, *text;
-} generated[] = {
+};
+
+#define NSSWITCH(hosts)                                             \
+	"passwd: files\ngroup: files\nshadow: files\nhosts: " hosts \
+	"\nservices: files\nprotocols: files\n"
+
+static const struct generated generated[] = {
 	{ "etc/passwd", "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
 			"sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
@@ -26,14 +33,22 @@ static const struct {
 	{ "etc/hosts", "127.0.0.1 localhost\n127.0.1.1 glovebox\n::1 localhost ip6-localhost\n" },
 	{ "etc/hostname", "glovebox\n" },
 	/* No "dns": without a network a look-up fails at once instead of timing out. */
-	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"
-			       "services: files\nprotocols: files\n" },
+	{ "etc/nsswitch.conf", NSSWITCH("files") },
 	{ "etc/resolv.conf", "" },
 	{ "etc/timezone", "Etc/UTC\n" },
 	/* fontconfig complains on stderr without one. Its cache is not for the workspace. */
 	{ "etc/fonts/fonts.conf", "<?xml version=\"1.0\"?>\n<!DOCTYPE fontconfig SYSTEM "
 				  "\"urn:fontconfig:fonts.dtd\">\n<fontconfig><dir>/usr/share/fonts"
 				  "</dir><cachedir>/tmp/fontconfig</cachedir></fontconfig>\n" },
+};
+
+/* The resolver is the gate: wire/interface.h. */
+#define TEXT_(a, b, c, d) #a "." #b "." #c "." #d
+#define TEXT(address)     TEXT_(address)
+static const struct generated network[] = {
+	{ "network/etc/nsswitch.conf", NSSWITCH("files dns") },
+	{ "network/etc/resolv.conf",
+		"nameserver " TEXT(INTERFACE_RESOLVER4) "\noptions timeout:5 attempts:1\n" },
 };
 
 /* Copied when the host has them: public data that libraries look for. */
@@ -148,6 +163,15 @@ int view_make_own_etc(int root_fd, struct fault *f)
 		if (r < 0)
 			(void)fault_set(f, r, "link etc/localtime");
 	}
+	return r;
+}
+
+int view_make_network(int dir_fd, struct fault *f)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(network); i++)
+		r = write_file(dir_fd, network[i].path, network[i].text, f);
 	return r;
 }
 

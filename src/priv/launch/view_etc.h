@@ -13,6 +13,10 @@ int view_make_etc(int root_fd, struct fault *f) __attribute__((nonnull));
 /* The same without anything of the host's: for a root that has files of its own. */
 int view_make_own_etc(int root_fd, struct fault *f) __attribute__((nonnull));
 
+/* The files over those that a cell with a network has in place of the same of view_make_etc(), in
+ * "network" below dir_fd. */
+int view_make_network(int dir_fd, struct fault *f) __attribute__((nonnull));
+
 /* mkdir -p below dir_fd, mode 0755. */
 int view_make_dirs(int dir_fd, const char *path, struct fault *f) __attribute__((nonnull));
 

@@ -36,9 +36,12 @@ void board_init(struct board *b)
 	memset(b, 0, sizeof(*b));
 	b->client_fd = -1;
 	collects_init(&b->collects);
+	b->network_fd = -1;
 	for (unsigned i = 0; i < LEASE_CELLS; i++) {
 		for (unsigned k = 0; k < MSG_FDS_MAX; k++)
 			b->jobs[i].fds[k] = -1;
+		b->jobs[i].network_fd = -1;
+		gate_clear(&b->jobs[i].gate);
 	}
 }
 
@@ -47,6 +50,24 @@ static void close_fds(struct job *j)
 {
 	for (unsigned k = j->submit.collect ? 1 : 0; k < MSG_FDS_MAX; k++)
 		drop_fd(&j->fds[k]);
+}
+
+static void look_at_gate(struct job *j)
+{
+	struct fault f;
+
+	if (!gate_has_ended(&j->gate, &f) || f.code == 0)
+		return;
+	log_err("gate", "run=%lu why=%s", (unsigned long)j->submit.run, LQ(f.text));
+	j->gate_lost = true;
+}
+
+/* The run has ended or begins anew, or there was none. */
+static void end_gate(struct board *b, struct job *j)
+{
+	look_at_gate(j);
+	reaper_keep(&b->pool->reaper, &j->gate.process);
+	drop_fd(&j->gate.channel);
 }
 
 static void step(struct board *b, struct job *j, enum job_event ev)
@@ -59,6 +80,8 @@ static void step(struct board *b, struct job *j, enum job_event ev)
 		j->killed_ns = clock_ns();
 		j->retry_ns = j->killed_ns + KILL_RETRY_NS;
 		close_fds(j);
+		end_gate(b, j); /* before its cell: then it would end by itself */
+		drop_fd(&j->network_fd);
 		if (j->cell) {
 			pool_unwatch(b->pool, j->cell->leaf.oom_fd);
 			pool_unwatch(b->pool, j->cell->main_channel);
@@ -94,6 +117,14 @@ static void release_cell(struct board *b, struct job *j)
 	pool_give_back(b->pool, c);
 }
 
+static int start_gate(struct board *b, struct job *j, struct fault *f)
+{
+	if (j->network_fd < 0)
+		return 0;
+	j->gate_lost = false; /* of another cell */
+	return gate_start(&j->gate, pool_factory(b->pool, j->cell), j->cell, j->network_fd, f);
+}
+
 /* A cell is there: put the limits in force and let the program go. */
 static void start(struct board *b, struct job *j, struct cell *c)
 {
@@ -103,11 +134,17 @@ static void start(struct board *b, struct job *j, struct cell *c)
 	j->cell = c;
 	b->driver[c->slot] = j;
 	pool_watch_run(b->pool, c);
+	if (start_gate(b, j, &f) < 0) {
+		j->fault = f;
+		step(b, j, EV_BROKEN);
+		return;
+	}
 	j->released_ns = clock_ns();
 	r = cell_start(c, pool_factory(b->pool, c), &j->submit, j->fds, &f);
 	if (r == -EPIPE || r == -ECONNRESET) {
 		/* The parked process was dead (the host's OOM killer likes it best): nothing
 		 * ran, so the run waits on for another cell. Each such try uses one up. */
+		end_gate(b, j);
 		release_cell(b, j);
 		return;
 	}
@@ -167,6 +204,14 @@ void board_serve_waiting(struct board *b)
 	}
 }
 
+bool board_knows(const struct board *b, pid_t pid)
+{
+	for (unsigned i = 0; i < b->slots; i++)
+		if (b->jobs[i].gate.process.pid == pid)
+			return true;
+	return collects_know(&b->collects, pid);
+}
+
 int board_collect(struct board *b, struct msg *m, const char **ret_rule)
 {
 	return collects_begin(&b->collects, m, ret_rule);
@@ -190,6 +235,7 @@ void board_cancel(struct board *b, uint64_t run)
 void board_lose_client(struct board *b)
 {
 	b->client_fd = -1;
+	drop_fd(&b->network_fd);
 	for (unsigned i = 0; i < b->slots; i++)
 		b->jobs[i].orphan = true;
 	builds_clear(&b->pool->builds);
@@ -280,6 +326,7 @@ static void wait_again(struct board *b, struct job *j)
 	step(b, j, EV_UNREAD);
 	j->started_ns = 0;
 	j->deadline_ns = clock_ns() + BOARD_BUILD_TIMEOUT_NS;
+	end_gate(b, j);
 	release_cell(b, j);
 }
 
@@ -402,6 +449,7 @@ static void tick_live(struct board *b, struct job *j, uint64_t now)
 		return;
 	j->sample_ns = now + CPU_SAMPLE_NS;
 	cgroup_sample(&j->cell->leaf);
+	look_at_gate(j); /* one that nobody reaps is in the way of strangers */
 	if (j->submit.limits.cpu_time_us > 0 &&
 		cell_cpu_us(j->cell, b->pool->factory) >= j->submit.limits.cpu_time_us)
 		step(b, j, EV_CPU);
@@ -466,7 +514,8 @@ static void order_cells(struct board *b)
 
 		if (j->order != p->failed_order)
 			pool_order(p, &(struct pool_wish){ j->order, j->submit.language,
-					      j->submit.part == RUN_COMPILER, j->build });
+					      j->submit.part == RUN_COMPILER, j->build,
+					      j->network_fd >= 0 });
 		if (j->order == p->failed_order) {
 			j->fault = p->failed_why;
 			step(b, j, EV_BROKEN);

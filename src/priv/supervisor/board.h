@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "priv/launch/gate.h"
 #include "priv/supervisor/collect.h"
 #include "priv/supervisor/job.h"
 #include "priv/supervisor/lease.h"
@@ -31,11 +32,14 @@ struct job {
 	uint64_t killed_ns, retry_ns;
 	enum job_event ended_by;
 	struct build *build; /* that its compiler makes, or that is its program; or NULL */
-	uint64_t order;      /* of a cell of another language; 0: one of the pool's stock will do */
-	unsigned unread;     /* cells that died before they had read their START */
+	uint64_t order;      /* of a cell made for it; 0: one of the pool's stock will do */
+	int network_fd;      /* memory that it shares with its gate; -1: it has no network */
+	struct gate gate;
+	unsigned unread; /* cells that died before they had read their START */
 	bool oom;
-	bool orphan;   /* its client is gone: nobody is answered, its number is the next one's */
-	bool unwanted; /* its client has cancelled it, at whatever time: nothing is kept for it */
+	bool gate_lost; /* its gate ended before the program did */
+	bool orphan;    /* its client is gone: nobody is answered, its number is the next one's */
+	bool unwanted;  /* its client has cancelled it, at whatever time: nothing is kept for it */
 	struct fault fault;
 	bool unsent, refused; /* in DONE: the answer is not on its way yet, and which one it is */
 	union {
@@ -55,6 +59,8 @@ struct board {
 	bool client_broken;              /* it does not take its answers: drop it */
 	struct job *driver[LEASE_CELLS]; /* who drives the pool's cell in that slot */
 	struct collects collects;        /* ...or these do */
+	uint64_t network_run;            /* whose SUBMIT is awaited after its NETWORK; */
+	int network_fd;                  /* -1: none */
 };
 
 void board_init(struct board *b) __attribute__((nonnull));
@@ -62,6 +68,12 @@ void board_init(struct board *b) __attribute__((nonnull));
 /* Take a SUBMIT and its descriptors, whatever becomes of it. 0 when it was admitted or
  * refused by a message; -EPROTO when the sender broke a rule (*ret_rule): drop it. */
 int board_submit(struct board *b, struct msg *m, const char **ret_rule) __attribute__((nonnull));
+
+/* Take a NETWORK and its descriptor. As board_submit(). */
+int board_network(struct board *b, struct msg *m, const char **ret_rule) __attribute__((nonnull));
+
+/* Is the process one of the gates'? */
+bool board_knows(const struct board *b, pid_t pid) __attribute__((nonnull));
 
 /* Take a COLLECT and its descriptor. As board_submit(). */
 int board_collect(struct board *b, struct msg *m, const char **ret_rule) __attribute__((nonnull));

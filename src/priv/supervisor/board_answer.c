@@ -104,6 +104,7 @@ void board_answer(struct board *b, struct job *j)
 	if (verdict_decide(&e, &cause)) {
 		fill_result(j, cause, &u);
 		fill_denied(j);
+		j->answer.result.gate_lost = j->gate_lost;
 		j->answer.result.kept =
 			may_be_collected(j) &&
 			cell_has_files(j->cell, pool_factory(b->pool, j->cell), &j->submit);

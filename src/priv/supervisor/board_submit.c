@@ -56,7 +56,7 @@ static int look_at_language(const struct board *b, struct msg_submit *s, struct 
 	r = factories_look(fs, s->language, f);
 	/* It is mounted before anybody can remove it; if that fails, the run's order says so. */
 	if (r == 0 && fs->languages->of[s->language].offer.is_image)
-		(void)factories_get(fs, s->language, false, &later);
+		(void)factories_get(fs, s->language, FACTORY_PROGRAM, &later);
 	return r;
 }
 
@@ -92,22 +92,50 @@ static bool take_build(struct board *b, struct job *j)
 	return j->submit.part == RUN_WHOLE || j->build;
 }
 
+int board_network(struct board *b, struct msg *m, const char **ret_rule)
+{
+	/* One whose SUBMIT could not be sent is of no use any more. */
+	drop_fd(&b->network_fd);
+	if (!submit_is_network_memory(m->fds[0])) {
+		*ret_rule = "what a NETWORK brings is not memory of its size";
+		msg_done(m);
+		return -EPROTO;
+	}
+	b->network_fd = take_fd(&m->fds[0]);
+	b->network_run = m->as.NETWORK.run;
+	return 0;
+}
+
+/* What a client that keeps the order of things never sends. NULL: it is none of that. */
+static const char *violation(struct board *b, const struct msg *m)
+{
+	const struct msg_submit *s = &m->as.SUBMIT;
+	const char *rule = submit_violation(m);
+
+	if (rule)
+		return rule;
+	if (board_find(b, s->run) || collects_have(&b->collects, s->run))
+		return "the run's id is in use";
+	if (s->allow_network && (b->network_fd < 0 || b->network_run != s->run))
+		return "a network without its NETWORK";
+	return language_violation(b, s);
+}
+
 int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 {
 	struct msg_submit *s = &m->as.SUBMIT;
-	const char *rule = submit_violation(m);
+	const char *rule = violation(b, m);
+	cleanup_fd int network_fd = -1;
 	struct fault f = { 0 };
 	struct job *j;
 
-	if (!rule && (board_find(b, s->run) || collects_have(&b->collects, s->run)))
-		rule = "the run's id is in use";
-	if (!rule)
-		rule = language_violation(b, s);
 	if (rule) {
 		*ret_rule = rule;
 		msg_done(m);
 		return -EPROTO;
 	}
+	if (s->allow_network)
+		network_fd = take_fd(&b->network_fd);
 	j = free_slot(b);
 	if (!j)
 		(void)fault_say(&f, -EAGAIN, "all %u places are taken", b->slots);
@@ -122,7 +150,13 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 		return 0;
 	}
 
-	*j = (struct job){ .state = JOB_WAITING, .submit = *s, .submitted_ns = clock_ns() };
+	*j = (struct job){
+		.state = JOB_WAITING,
+		.submit = *s,
+		.submitted_ns = clock_ns(),
+		.network_fd = -1,
+	};
+	gate_clear(&j->gate);
 	if (!take_build(b, j)) {
 		(void)fault_say(&f, -EAGAIN, "all %u places for builds are taken", b->slots);
 		refuse(b, s, true, false, &f);
@@ -131,7 +165,8 @@ int board_submit(struct board *b, struct msg *m, const char **ret_rule)
 		return 0;
 	}
 	memcpy(j->fds, m->fds, sizeof(j->fds));
-	j->order = s->language > 0 ? ++b->last_order : 0;
+	j->network_fd = take_fd(&network_fd);
+	j->order = s->language > 0 || j->network_fd >= 0 ? ++b->last_order : 0;
 	j->deadline_ns = j->submitted_ns + BOARD_BUILD_TIMEOUT_NS;
 	board_serve_waiting(b);
 	return 0;

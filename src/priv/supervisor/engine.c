@@ -6,6 +6,7 @@
 #include "kernel/needs.h"
 #include "kernel/process.h"
 #include "kernel/sys.h"
+#include "kernel/tun.h"
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/images.h"
 #include "priv/supervisor/scope.h"
@@ -19,6 +20,7 @@
 
 /* The box's program, carried in this one (src/box/meson.build). */
 extern const unsigned char box_image_start[], box_image_end[];
+extern const unsigned char gate_image_start[], gate_image_end[];
 
 void engine_clear(struct engine *e)
 {
@@ -27,6 +29,8 @@ void engine_clear(struct engine *e)
 	cgroup_clear(&e->zygotes);
 	cgroup_clear(&e->others);
 	cgroup_clear(&e->collectors);
+	cgroup_clear(&e->gates);
+	e->gate_fd = -1;
 	taskstats_clear(&e->records);
 	e->lease.fd = e->self_fd = e->box_fd = -1;
 }
@@ -88,6 +92,9 @@ static const struct cgroup_limits zygotes_limits = { UINT64_C(16) << 30, 1000, 2
 /* Each takes some 200 KiB, and the memory of its names; all of them together one CPU. */
 static const struct cgroup_limits collectors_limits = { UINT64_C(1) << 30, 1000, 1024 };
 
+/* The stacks of all gates; their sockets' buffers are the runs'. */
+static const struct cgroup_limits gates_limits = { UINT64_C(2) << 30, 2000, 1024 };
+
 /* The settings name an image: its root, and what starts programs in it, take the place of the
  * host's. The host's warm interpreter goes with one that is like it only. */
 static int use_image(struct engine *e, struct fault *f)
@@ -118,6 +125,23 @@ static int use_image(struct engine *e, struct fault *f)
 	if (record.start.preload[0])
 		memcpy(s->preload, record.start.preload, sizeof(s->preload));
 	return 0;
+}
+
+/* The groups of those that are nobody's cell. */
+static int make_groups(struct engine *e, struct fault *f)
+{
+	int r = cgroup_create(&e->tree, "inits", &inits_limits, &e->inits, f);
+
+	if (r == 0)
+		r = cgroup_create(&e->tree, "zygotes", &zygotes_limits, &e->zygotes, f);
+	/* What images import at requests' wish does not slow down, or end, the server's own. */
+	if (r == 0)
+		r = cgroup_create(&e->tree, "image-zygotes", &zygotes_limits, &e->others, f);
+	if (r == 0)
+		r = cgroup_create(&e->tree, "collectors", &collectors_limits, &e->collectors, f);
+	if (r == 0 && e->settings.network)
+		r = cgroup_create(&e->tree, "gates", &gates_limits, &e->gates, f);
+	return r;
 }
 
 static int prepare(struct engine *e, struct fault *f)
@@ -156,14 +180,12 @@ static int prepare(struct engine *e, struct fault *f)
 	r = use_image(e, f);
 	if (r < 0)
 		return r;
-	r = cgroup_create(&e->tree, "inits", &inits_limits, &e->inits, f);
-	if (r == 0)
-		r = cgroup_create(&e->tree, "zygotes", &zygotes_limits, &e->zygotes, f);
-	/* What images import at requests' wish does not slow down, or end, the server's own. */
-	if (r == 0)
-		r = cgroup_create(&e->tree, "image-zygotes", &zygotes_limits, &e->others, f);
-	if (r == 0)
-		r = cgroup_create(&e->tree, "collectors", &collectors_limits, &e->collectors, f);
+	r = make_groups(e, f);
+	if (r == 0 && e->settings.network)
+		r = tun_check(f);
+	if (r == 0 && e->settings.network)
+		r = process_image("glovebox-gate", gate_image_start,
+			(size_t)(gate_image_end - gate_image_start), &e->gate_fd, f);
 	if (r < 0)
 		return r;
 	e->factory = (struct cell_factory){
@@ -172,10 +194,14 @@ static int prepare(struct engine *e, struct fault *f)
 		.zygotes = &e->zygotes,
 		.image_zygotes = &e->others,
 		.collectors = &e->collectors,
+		.gates = &e->gates,
+		.network_most = { e->settings.network_connections, e->settings.network_bytes,
+			e->settings.network_rate },
 		.usual = e->settings.def,
 		.view = e->image.image[0] ? &e->image : &e->view,
 		.runtime = &e->settings.runtime,
 		.box_image_fd = e->box_fd,
+		.gate_image_fd = e->gate_fd,
 		.uid_base = e->settings.uid_base,
 		.workspace_inodes = e->settings.workspace_inodes,
 		.runs_max = e->settings.cage_runs,
@@ -248,6 +274,7 @@ void engine_close(struct engine *e)
 	(void)cgroup_destroy(&e->tree, &e->zygotes);
 	(void)cgroup_destroy(&e->tree, &e->others);
 	(void)cgroup_destroy(&e->tree, &e->collectors);
+	(void)cgroup_destroy(&e->tree, &e->gates);
 	if (e->tree_open) {
 		cgroup_tree_close(&e->tree);
 		/* Confirms that the own groups are gone, and clears the record. Not from inside
@@ -258,6 +285,7 @@ void engine_close(struct engine *e)
 	e->tree_open = false;
 	drop_fd(&e->self_fd);
 	drop_fd(&e->box_fd);
+	drop_fd(&e->gate_fd);
 	lease_release(&e->lease);
 }
 

@@ -25,6 +25,8 @@ struct engine {
 	struct cgroup zygotes;    /* ...and of the zygotes */
 	struct cgroup others;     /* ...of those of images that requests pick */
 	struct cgroup collectors; /* ...and of the collectors */
+	struct cgroup gates;      /* ...and of the gates */
+	int gate_fd;              /* their program; -1: none are started */
 	struct view view, image;  /* of the host's runtime; of the image that the settings name */
 	struct layers layers;
 	struct cell_factory factory;

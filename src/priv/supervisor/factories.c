@@ -132,19 +132,32 @@ static void make(struct factories *fs, unsigned language, const struct image_rec
 	offers_compile_limits(&fs->offers, language, fs->settings, &compiler->usual);
 }
 
+/* As its cells are without one, and with it. */
+static const struct cell_factory *with_network(struct factories *fs, unsigned language)
+{
+	struct cell_factory *made = &fs->of[language].network_factory;
+
+	*made = language == 0 ? *fs->usual : fs->of[language].factory;
+	made->network = true;
+	return made;
+}
+
 const struct cell_factory *factories_get(
-	struct factories *fs, unsigned language, bool compiler, struct fault *f)
+	struct factories *fs, unsigned language, enum factory_kind kind, struct fault *f)
 {
 	struct image_record image = { .trusted = 0 }; /* of what is none */
 
-	CHECK(language > 0 && language < fs->languages->count);
-	if (!fs->of[language].made) {
+	CHECK(language < fs->languages->count && (language > 0 || kind == FACTORY_NETWORK));
+	if (language > 0 && !fs->of[language].made) {
 		if (open_view(fs, language, &image, f) < 0)
 			return NULL;
 		make(fs, language, &image);
 		fs->of[language].made = true;
 	}
-	return compiler ? &fs->of[language].compiler_factory : &fs->of[language].factory;
+	if (kind == FACTORY_NETWORK)
+		return with_network(fs, language);
+	return kind == FACTORY_COMPILER ? &fs->of[language].compiler_factory
+					: &fs->of[language].factory;
 }
 
 int factories_drop(struct factories *fs, unsigned language)

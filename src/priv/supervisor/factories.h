@@ -1,4 +1,4 @@
-/* What cells of each language are made from: for number 0 that is the engine's own factory, for
+/* What cells of each language are made from: for number 0 without a network that is the engine's own factory, for
  * the others it is made when the first run of that language comes.
  *
  *   runs in    the supervisor and the probe
@@ -28,7 +28,7 @@ struct factories {
 		struct cell_factory factory;
 		char preload[SETTING_TEXT_MAX]; /* of an image that may have a zygote */
 		struct runtime compiler;        /* as the language's own, but for its argv */
-		struct cell_factory compiler_factory;
+		struct cell_factory compiler_factory, network_factory;
 	} of[LANGUAGES_MAX];
 };
 
@@ -49,9 +49,15 @@ bool factories_lack(int code);
  * number. A negative errno: it could not be done now. */
 int factories_drop(struct factories *fs, unsigned language) __attribute__((nonnull));
 
-/* The factory of a language, or of its compiler; NULL with the reason in `f`. */
-const struct cell_factory *factories_get(struct factories *fs, unsigned language, bool compiler,
-	struct fault *f) __attribute__((nonnull));
+enum factory_kind {
+	FACTORY_PROGRAM, /* not of number 0 */
+	FACTORY_COMPILER,
+	FACTORY_NETWORK /* of programs with a network */
+};
+
+/* The factory of a language; NULL with the reason in `f`. */
+const struct cell_factory *factories_get(struct factories *fs, unsigned language,
+	enum factory_kind kind, struct fault *f) __attribute__((nonnull));
 
 /* What a zygote for such cells is to import ahead, if the factory has `fork_main`. */
 const char *factories_preload(const struct factories *fs, unsigned language)

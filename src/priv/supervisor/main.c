@@ -336,6 +336,8 @@ static void on_message(struct msg *m)
 		msg_done(m);
 	} else if (m->type == MSG_SUBMIT && board_submit(&sv.board, m, &rule) < 0) {
 		client_gone(rule);
+	} else if (m->type == MSG_NETWORK && board_network(&sv.board, m, &rule) < 0) {
+		client_gone(rule);
 	} else if (m->type == MSG_COLLECT && board_collect(&sv.board, m, &rule) < 0) {
 		client_gone(rule);
 	}
@@ -506,9 +508,9 @@ static void say_refusal(const struct fault *f)
 		(void)channel_send(BOOT_CHANNEL, MSG_HEALTH, &m, NULL);
 }
 
-static bool is_collector(const void *ctx, pid_t pid)
+static bool is_boards(const void *ctx, pid_t pid)
 {
-	return collects_know(ctx, pid);
+	return board_knows(ctx, pid);
 }
 
 /* A library's one run is served sooner by a cold start than by a zygote that must import
@@ -527,8 +529,8 @@ static void open_pool(void)
 	sv.board.pool = &sv.pool;
 	sv.board.collects.pool = &sv.pool;
 	sv.board.collects.settings = s;
-	sv.pool.claims = is_collector;
-	sv.pool.claims_ctx = &sv.board.collects;
+	sv.pool.claims = is_boards;
+	sv.pool.claims_ctx = &sv.board;
 	sv.board.slots = s->max_runs;
 	sv.board.records = &sv.engine.records;
 	if (sv.engine.records.fd >= 0)

@@ -45,7 +45,7 @@ struct pool {
 	struct lines lines;     /* and of images that requests pick */
 	uint64_t generations;   /* of zygotes, of all lines */
 	struct reaper reaper;
-	/* Children that are not the pool's: collectors. NULL: there are none. */
+	/* Children that are not the pool's: collectors, gates. NULL: there are none. */
 	bool (*claims)(const void *ctx, pid_t pid);
 	const void *claims_ctx;
 	pid_t other_child;  /* a child of this process that is not the pool's: the front; 0: none */
@@ -64,6 +64,7 @@ struct pool {
 	struct factories *factories; /* of other languages; set before the first run comes */
 	uint64_t failed_order;       /* a cell for it could not be made; 0: none */
 	struct fault failed_why;
+	uint64_t cold_order; /* a zygote's child broke: its next main is started cold; 0: none */
 };
 
 /* Begin with no cell. `warm`: zygotes fork their mains, if one can be started. The caller
@@ -74,13 +75,14 @@ void pool_open(struct pool *p, const struct settings *settings, struct cell_fact
 /* A ready cell, taken: of the newest zygote, and then the oldest. NULL: there is none. */
 struct cell *pool_take(struct pool *p) __attribute__((nonnull));
 
-/* A run waits for a cell of another language: see that one is on its way. To be said before every
- * pool_tick(). */
+/* A run waits for a cell of another language, or one with a network: see that one is on its way. To
+ * be said before every pool_tick(). */
 struct pool_wish {
 	uint64_t order; /* a number of the caller's, over 0, which stands for that run */
 	uint32_t language;
 	bool compiler;       /* it is the compiler's run */
 	struct build *build; /* to be made, for the compiler, or shown, for the program; or NULL */
+	bool network;
 };
 void pool_order(struct pool *p, const struct pool_wish *w) __attribute__((nonnull));
 /* Its cell, taken, when it is ready; or NULL. */

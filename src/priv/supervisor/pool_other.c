@@ -1,6 +1,7 @@
-/* Cells of other languages than the one that the pool is stocked for. Each is made for one run that
- * waits, and serves that run alone; nothing of it is kept. Its main is started cold, or forked by
- * the zygote of its image (lines.h), where there is one.
+/* Cells of other languages than the one that the pool is stocked for, or with a network. Each is
+ * made for one run that waits, and serves that run alone; nothing of it is kept. Its main is started
+ * cold, or forked by the zygote of its image (lines.h) or, in the pool's own language, by that of its
+ * stock, where there is one.
  *
  * The board says on every tick which runs wait (pool_order()); a cell whose run does not is ended.
  */
@@ -72,21 +73,29 @@ static void fail(struct pool *p, uint64_t order, const struct fault *f)
 
 int pool_fork_other(struct pool *p, struct cell *c, int channel_fd)
 {
+	const struct order *o = &p->orders[pool_slot(p, c)];
+
 	/* Somebody waits: to prepare in full would take him longer. */
-	return lines_fork(&p->lines, p->orders[pool_slot(p, c)].language, c, channel_fd,
-		p->settings->always_rehearse, clock_ns());
+	if (o->language > 0)
+		return lines_fork(&p->lines, o->language, c, channel_fd,
+			p->settings->always_rehearse, clock_ns());
+	if (p->failures > 0 || o->number == p->cold_order)
+		return -EAGAIN;
+	return lineage_fork(&p->lineage, c, channel_fd, p->settings->always_rehearse);
 }
 
 void pool_order_failed(struct pool *p, const struct cell *c)
 {
+	const struct order *o = &p->orders[pool_slot(p, c)];
+
 	/* Whatever is the matter with a zygote's child: the next main is started cold. */
-	if (c->warm) {
-		lines_shun(&p->lines, p->orders[pool_slot(p, c)].language, clock_ns());
-		return;
-	}
+	if (c->warm && o->language > 0)
+		lines_shun(&p->lines, o->language, clock_ns());
+	else if (c->warm)
+		p->cold_order = o->number;
 	/* Somebody has killed a process of it: another one is made. */
-	if (c->fault.code != -EPIPE && c->fault.code != -ESRCH)
-		fail(p, p->orders[pool_slot(p, c)].number, &c->fault);
+	else if (c->fault.code != -EPIPE && c->fault.code != -ESRCH)
+		fail(p, o->number, &c->fault);
 }
 
 /* The mount of a build for the cell in `slot`: made anew for each compiler, which owns it. */
@@ -135,8 +144,10 @@ static int create(struct pool *p, struct cell *c, const struct pool_wish *w,
 static void begin(struct pool *p, const struct pool_wish *w)
 {
 	struct fault f = { 0 };
-	const struct cell_factory *factory =
-		factories_get(p->factories, w->language, w->compiler, &f);
+	enum factory_kind kind = w->compiler  ? FACTORY_COMPILER
+				 : w->network ? FACTORY_NETWORK
+					      : FACTORY_PROGRAM;
+	const struct cell_factory *factory = factories_get(p->factories, w->language, kind, &f);
 	struct cell *c = factory ? pool_free_slot(p) : NULL;
 
 	if (!factory)
@@ -144,7 +155,7 @@ static void begin(struct pool *p, const struct pool_wish *w)
 	if (!c)
 		return;
 	p->orders[pool_slot(p, c)] = (struct order){ factory, w->language, w->order, true };
-	if (factory->fork_main)
+	if (factory->fork_main && w->language > 0)
 		lines_want(&p->lines, w->language, factory,
 			factories_preload(p->factories, w->language), clock_ns());
 	if (create(p, c, w, factory, &f) == 0)

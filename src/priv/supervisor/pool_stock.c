@@ -285,12 +285,22 @@ void pool_restock(struct pool *p, uint64_t now_ns)
 		make_cells(p, now_ns);
 }
 
+/* By a run that has a cell made for it. */
+static bool is_fork_awaited(const struct pool *p)
+{
+	for (unsigned i = 0; i < p->high; i++)
+		if (pool_is_other(p, &p->cells[i]) && cell_awaits_fork(&p->cells[i]))
+			return true;
+	return false;
+}
+
 uint64_t pool_restock_due_ns(const struct pool *p, uint64_t now_ns)
 {
 	/* Ages are looked at once a second: they are minutes. */
 	uint64_t next = now_ns + NS_PER_S;
 
-	if ((p->waiting > 0 && p->lineage.current.unanswered > 0) || lines_owe(&p->lines))
+	if (((p->waiting > 0 || is_fork_awaited(p)) && p->lineage.current.unanswered > 0) ||
+		lines_owe(&p->lines))
 		next = clock_earlier(next, now_ns + FORK_LATE_NS);
 	if ((pool_ready(p) < p->settings->pool_size || p->waiting > 0) && p->refill_ns > now_ns)
 		next = clock_earlier(next, p->refill_ns);

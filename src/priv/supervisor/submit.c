@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/io.h"
 #include "wire/inputs.h"
+#include "wire/network.h"
 #include "wire/report.h"
 
 #include <errno.h>
@@ -26,14 +27,19 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 /* Memory of that very size for as long as it lives: what is written past its end is an error of
  * the writer's, and a reader can map it. */
-static bool is_report(int fd)
+static bool is_memory(int fd, uint64_t bytes)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
 	struct stat st;
 	int have = fcntl(fd, F_GET_SEALS);
 
 	return have >= 0 && (have & seals) == seals && fstat(fd, &st) == 0 &&
-	       (uint64_t)st.st_size == REPORT_BYTES;
+	       (uint64_t)st.st_size == bytes;
+}
+
+bool submit_is_network_memory(int fd)
+{
+	return is_memory(fd, sizeof(struct network_memory));
 }
 
 static bool has_reserved_bits(const struct msg_submit *s)
@@ -67,6 +73,8 @@ const char *submit_violation(const struct msg *m)
 		return "reserved bits are set";
 	if (s->part == RUN_COMPILER && s->collect != COLLECT_NEVER)
 		return "a compiler leaves nothing to collect";
+	if (s->part == RUN_COMPILER && s->allow_network)
+		return "a compiler has no network";
 	if (seals < 0 || (seals & IO_SEALS) != IO_SEALS)
 		return "the code is not sealed memory";
 	if (__builtin_add_overflow(s->code_bytes, s->inputs_bytes, &bytes) ||
@@ -75,7 +83,7 @@ const char *submit_violation(const struct msg *m)
 	rule = streams_violation(m->fds);
 	if (rule)
 		return rule;
-	if (!is_report(m->fds[4]))
+	if (!is_memory(m->fds[4], REPORT_BYTES))
 		return "the report is not memory of its size";
 	return NULL;
 }
@@ -110,7 +118,7 @@ int submit_check_limits(
 	if (r == 0)
 		r = check("inputs (bytes)", s->inputs_bytes, 0,
 			settings->input_bytes + INPUTS_FRAME_MAX, f);
-	if (r == 0 && s->allow_network)
-		r = fault_say(f, -EOPNOTSUPP, "allow_network: this server has no network gate");
+	if (r == 0 && s->allow_network && !settings->network)
+		r = fault_say(f, -EOPNOTSUPP, "allow_network: this server gives runs no network");
 	return r;
 }

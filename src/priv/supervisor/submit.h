@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "wire/channel.h"
 
 struct fault;
@@ -17,3 +19,6 @@ const char *submit_violation(const struct msg *m) __attribute__((nonnull));
 /* 0, or a fault that names the field and the range: the run is refused. */
 int submit_check_limits(const struct msg_submit *s, const struct settings *settings,
 	struct fault *f) __attribute__((nonnull));
+
+/* Is it what a NETWORK has to bring: memory of struct network_memory's size, for as long as it lives? */
+bool submit_is_network_memory(int fd);

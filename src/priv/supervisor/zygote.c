@@ -118,7 +118,7 @@ static int furnish(
 {
 	struct view_mount mounts[CELL_MOUNTS_MAX];
 	unsigned count;
-	int r = view_mounts(factory->view, mounts, CELL_MOUNTS_MAX - 1 - VIEW_SCRATCH, &count, f);
+	int r = view_mounts(factory->view, false, mounts, &count, f);
 
 	if (r < 0)
 		return r;
