@@ -43,6 +43,7 @@ enum kind {
 	MEMORY,
 	PIDS,
 	NETWORK,
+	GATE,
 	CALL, /* `what` is its name */
 	FILE_SIZE,
 	NO_ROOM_SHM, /* as enum scratch_dir */
@@ -62,10 +63,10 @@ enum kind {
 	KINDS
 };
 
-#define NO_NETWORK                                                                     \
-	"this run has no network",                                                     \
-		"allow_network is refused by this server: put what the program needs " \
-		"into its code"
+#define NO_NETWORK                                                                                \
+	"this run has no network",                                                                \
+		"put what the program needs into its code, or set allow_network, which a server " \
+		"refuses where fixed.network of GET /limits is false"
 #define NO_ROOM(path)                                                          \
 	"disk", "no room left in " path, COUNTED, API_MEMORY,                  \
 		"a directory was full: it holds no more than memory_limit_mb", \
@@ -95,6 +96,9 @@ static const struct row rows[KINDS] = {
 		"it wanted more processes or threads than it may have", "use fewer workers" },
 	[NETWORK] = { "network", "attempts to reach an address outside", COUNTED, API_FIELDS,
 		NO_NETWORK },
+	[GATE] = { "network", "packets and look-ups that its rules do not allow", COUNTED, API_FIELDS,
+		"it tried to reach what it may not reach", "network.connections of the reply lists each "
+		"with the reason" },
 	[CALL] = { "seccomp", "other system calls", COUNTED, API_FIELDS,
 		"it made a system call that is denied to every program here",
 		"there is no setting for it: do without it" },
@@ -273,7 +277,8 @@ static void find_survived(const struct denials_of *of, struct denials *d)
 	const struct msg_result *r = of->result;
 
 	(void)add(of, d, PIDS, r->pids_refused);
-	(void)add(of, d, NETWORK, r->denied.unrouted);
+	(void)add(of, d, NETWORK, of->networked ? 0 : r->denied.unrouted);
+	(void)add(of, d, GATE, of->network ? of->network->refused : 0);
 	find_calls(of, d);
 	for (unsigned i = 0; i < SCRATCH_MAX; i++) {
 		/* A directory that is full is seen once, at the end. */
@@ -332,6 +337,14 @@ static bool has_text(const char *words, size_t len, const char *text)
 	return memmem(words, len, text, strlen(text)) != NULL;
 }
 
+/* Not of a network where it had one: then the gate's own count tells more. */
+static bool is_said(const struct denials_of *of, enum kind kind, const char *words, size_t len,
+	const char *text)
+{
+	return has_text(words, len, text) &&
+	       !(of->networked && strcmp(rows[kind].layer, "network") == 0);
+}
+
 /* Only of a program that has failed: what one that has succeeded wrote is no reason. */
 static void find_said(const struct denials_of *of, struct denials *d)
 {
@@ -344,7 +357,7 @@ static void find_said(const struct denials_of *of, struct denials *d)
 		return;
 	words = last_words(of->err, &len);
 	for (size_t i = 0; len > 0 && i < ARRAY_LEN(phrases); i++) {
-		if (!has_text(words, len, phrases[i].text))
+		if (!is_said(of, phrases[i].kind, words, len, phrases[i].text))
 			continue;
 		if (!has_layer(d, rows[phrases[i].kind].layer))
 			(void)add(of, d, phrases[i].kind, 1);

@@ -11,6 +11,7 @@
 
 #include "api/output.h"
 #include "wire/msg.h"
+#include "wire/network.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,9 +36,11 @@ struct denials {
 
 struct denials_of {
 	const struct msg_result *result;
-	const struct run_limits *limits;     /* as submitted */
-	const struct settings *settings;     /* of the server, for what it gives at most */
-	const struct output_view *out, *err; /* NULL: nothing was kept */
+	const struct run_limits *limits;      /* as submitted */
+	const struct settings *settings;      /* of the server, for what it gives at most */
+	const struct output_view *out, *err;  /* NULL: nothing was kept */
+	bool networked;                       /* it was given a network, */
+	const struct network_record *network; /* and did this with it; NULL: that is not known */
 };
 
 void denials_find(const struct denials_of *of, struct denials *ret) __attribute__((nonnull));

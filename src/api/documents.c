@@ -61,7 +61,7 @@ char *api_limits_json(const struct settings *s, size_t *ret_len)
 	writer_u64(&w, "artifact_inline_bytes", s->artifact_inline_bytes);
 	writer_u64(&w, "max_runs", s->max_runs);
 	writer_u64(&w, "max_queue", s->max_queue);
-	writer_bool(&w, "network", false);
+	writer_bool(&w, "network", s->network == 1);
 	writer_close(&w);
 	writer_close(&w);
 	return writer_take(&w, ret_len);

@@ -2,6 +2,7 @@
 
 #include "api/denials.h"
 #include "api/fields.h"
+#include "api/network_record.h"
 #include "api/writer.h"
 #include "base/clock.h"
 #include "base/own.h"
@@ -95,7 +96,7 @@ static void put_limits(struct writer *w, const struct api_reply *r)
 		else
 			writer_number(w, f->name, api_field_get(f, r->limits));
 	}
-	writer_bool(w, api_fields[API_NETWORK].name, false);
+	writer_bool(w, api_fields[API_NETWORK].name, r->networked);
 	writer_u64(w, api_fields[API_OUTPUT_BYTES].name, r->output_bytes);
 	writer_close(w);
 }
@@ -173,6 +174,11 @@ static void put_warnings(struct writer *w, const struct api_reply *r, const stru
 			"program "
 			"itself has written there",
 			r->report->bad);
+	if (r->networked && (r->result->gate_lost || !r->network))
+		writer_string(w, NULL,
+			"network: the gate that carried its packets ended before it did; from then "
+			"on "
+			"nothing could be reached, and what network lists may not be all");
 	if (r->result->pids_refused > 0)
 		writer_format(w, NULL, "pids_limit (%u) refused %llu new processes or threads",
 			r->limits->pids, (unsigned long long)r->result->pids_refused);
@@ -182,7 +188,8 @@ static void put_warnings(struct writer *w, const struct api_reply *r, const stru
 static void put_denials(struct writer *w, const struct api_reply *r, const struct output_view *out,
 	const struct output_view *err)
 {
-	const struct denials_of of = { r->result, r->limits, &r->hello->settings, out, err };
+	const struct denials_of of = { r->result, r->limits, &r->hello->settings, out, err,
+		r->networked, r->network };
 	struct denials d;
 
 	denials_find(&of, &d);
@@ -241,6 +248,7 @@ char *api_reply_json(const struct api_reply *r, size_t *ret_len)
 	put_ms(&w, "queue_ms", r->queue_us);
 	put_warnings(&w, r, &out, &err);
 	put_denials(&w, r, &out, &err);
+	api_network_put(&w, r->network);
 	api_report_put(r->report, &w);
 	timeline_put(r->timeline, r->submitted_ns + res->setup_us * NS_PER_US,
 		(const struct output_view[TIMELINE_STREAMS]){ out, err }, &w);

@@ -13,6 +13,7 @@
 #include "api/timeline.h"
 #include "api/warnings.h"
 #include "wire/msg.h"
+#include "wire/network.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,20 +22,22 @@ struct api_reply {
 	const char *id;                /* of the run, printable */
 	const struct msg_hello *hello; /* the layers in force and the caps */
 	const struct msg_result *result;
-	const struct run_limits *limits;    /* as submitted */
-	uint64_t output_bytes;              /* that were to be kept of each stream */
-	const char *language;               /* its name; NULL: it was in an image */
-	const char *image;                  /* that it was in; NULL: none */
-	struct output_capture *out, *err;   /* straightened, not consumed */
-	uint64_t queue_us;                  /* from the complete request to SUBMIT */
-	const struct warnings *warnings;    /* may be NULL */
-	const struct artifacts_list *files; /* NULL: none were asked for, or there are none */
-	uint64_t collect_us;                /* from the verdict to the last of them */
-	bool files_lost;                    /* there may be files, of which nothing is known */
-	const struct api_report *report;    /* what the interpreter told; may be NULL */
-	const struct timeline *timeline;    /* of both streams; NULL: it was not asked for */
-	uint64_t submitted_ns;              /* by clock_ns(), if it was */
-	const struct api_compile *compile;  /* NULL: there was no compiler */
+	const struct run_limits *limits;      /* as submitted */
+	uint64_t output_bytes;                /* that were to be kept of each stream */
+	const char *language;                 /* its name; NULL: it was in an image */
+	const char *image;                    /* that it was in; NULL: none */
+	struct output_capture *out, *err;     /* straightened, not consumed */
+	uint64_t queue_us;                    /* from the complete request to SUBMIT */
+	const struct warnings *warnings;      /* may be NULL */
+	const struct artifacts_list *files;   /* NULL: none were asked for, or there are none */
+	uint64_t collect_us;                  /* from the verdict to the last of them */
+	bool files_lost;                      /* there may be files, of which nothing is known */
+	const struct api_report *report;      /* what the interpreter told; may be NULL */
+	const struct timeline *timeline;      /* of both streams; NULL: it was not asked for */
+	uint64_t submitted_ns;                /* by clock_ns(), if it was */
+	const struct api_compile *compile;    /* NULL: there was no compiler */
+	bool networked;                       /* it was given a network */
+	const struct network_record *network; /* what it did with it; NULL: that is not known */
 };
 
 /* NULL: out of memory. */

@@ -51,6 +51,9 @@ const struct reply_field reply_fields[] = {
 		"what else is good to know (the compiler has failed, a module is not there), or is "
 		"null.",
 		"null", 0 },
+	{ REPLY_TOP, REPLY_OBJECT_OR_NULL, "network",
+		"What the run did with its network, as its gate has seen it; null without `allow_network`.",
+		"Network", 0 },
 	{ REPLY_TOP, REPLY_OBJECT_OR_NULL, "result",
 		"With `return_last`: the value of the last statement; null when that was no expression, "
 		"when its value was None, and when the program did not come so far.", "Result", 0 },
@@ -217,6 +220,31 @@ const struct reply_field reply_fields[] = {
 		"`counted` by the kernel or by Glovebox; `stderr`: the program's own error output says "
 		"so, which may be untrue.", "\"counted\"", 0 },
 
+	{ REPLY_NETWORK, REPLY_OBJECTS, "connections",
+		"What it connected to or looked up, and what it was refused, in the order of the first "
+		"time; at most 256.", "Connection", 0 },
+	{ REPLY_NETWORK, REPLY_INTEGER, "more", "Lines that there was no room for.", "0", 0 },
+	{ REPLY_NETWORK, REPLY_INTEGER, "allowed", "Connections that it made.", "1", 0 },
+	{ REPLY_NETWORK, REPLY_INTEGER, "denied", "Packets and look-ups that were refused.", "0", 0 },
+	{ REPLY_NETWORK, REPLY_INTEGER, "bytes_in", "Bytes that it received.", "1256", 0 },
+	{ REPLY_NETWORK, REPLY_INTEGER, "bytes_out", "Bytes that it sent.", "77", 0 },
+
+	{ REPLY_CONNECTION, REPLY_NUMBER, "time_ms", "When it began, since its gate did.", "12.5", 0 },
+	{ REPLY_CONNECTION, REPLY_STRING, "protocol",
+		"`tcp`, `udp`, `icmp` (an echo), `dns` (a look-up), or `other`.", "\"tcp\"", 0 },
+	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "name",
+		"What was looked up; of a connection the name that last led to its address.",
+		"\"example.org\"", 0 },
+	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "address", "Where to; null for a look-up.",
+		"\"93.184.216.34\"", 0 },
+	{ REPLY_CONNECTION, REPLY_INTEGER_OR_NULL, "port", "Its port, if it has one.", "443", 0 },
+	{ REPLY_CONNECTION, REPLY_INTEGER, "bytes_in", "Bytes that it received.", "1256", 0 },
+	{ REPLY_CONNECTION, REPLY_INTEGER, "bytes_out", "Bytes that it sent.", "77", 0 },
+	{ REPLY_CONNECTION, REPLY_STRING, "verdict", "`allowed` or `denied`.", "\"allowed\"", 0 },
+	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "reason", "Why it was denied.", "null", 0 },
+	{ REPLY_CONNECTION, REPLY_INTEGER, "times",
+		"How often; what is refused again has no line of its own.", "1", 0 },
+
 	{ REPLY_HEALTH, REPLY_STRING, "status", "`ok`, `degraded` (it answers, but without a warm interpreter) or `unavailable`.", "\"ok\"", 0 },
 	{ REPLY_HEALTH, REPLY_BOOLEAN, "ready", "Whether a run would start now.", "true", 0 },
 	{ REPLY_HEALTH, REPLY_STRING_OR_NULL, "why", "Why it is not ready.", "null", 0 },
@@ -365,6 +393,8 @@ const char *reply_group_name(enum reply_group group)
 		[REPLY_RUNTIME] = "Runtime",
 		[REPLY_PACKAGE] = "Package",
 		[REPLY_IMAGE] = "RuntimeImage",
+		[REPLY_NETWORK] = "Network",
+		[REPLY_CONNECTION] = "Connection",
 	};
 
 	CHECK((size_t)group < ARRAY_LEN(names));

@@ -24,6 +24,8 @@ enum reply_group {
 	REPLY_FIGURE,      /* an item of figures[] */
 	REPLY_INTERLEAVED, /* "interleaved" */
 	REPLY_CHUNK,       /* an item of its chunks[] */
+	REPLY_NETWORK,     /* "network" */
+	REPLY_CONNECTION,  /* an item of its connections[] */
 	REPLY_HEALTH,      /* the answer to GET /health */
 	REPLY_SELFTEST,    /* "selftest" in it */
 	REPLY_FIXED,       /* "fixed" in the answer to GET /limits */

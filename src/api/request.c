@@ -369,10 +369,11 @@ static void check_network(struct parse *p, const struct api_field *f, const json
 	const struct detail_input *input, struct api_request *r)
 {
 	check_boolean(p, f, v, input, &r->allow_network);
-	if (r->allow_network)
+	if (r->allow_network && !p->settings->network)
 		refuse_field(p, f, "value_error",
-			"Value error, this server has no network gate: "
-			"leave allow_network out or set it to false",
+			"Value error, this server gives runs no network: leave allow_network out "
+			"or "
+			"set it to false; its operator can set network: true",
 			input);
 }
 

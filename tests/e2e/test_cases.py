@@ -13,7 +13,7 @@ import pytest
 from harness.server import START
 
 FOLDER = Path(__file__).resolve().parents[1] / "cases"
-FLAGS = ["--max-runs", "4"]
+FLAGS = ["--max-runs", "4", "--network"]
 
 _spec = importlib.util.spec_from_file_location("cases_run", FOLDER / "run.py")
 run = importlib.util.module_from_spec(_spec)

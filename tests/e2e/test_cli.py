@@ -353,7 +353,7 @@ def test_help_of_serve_names_every_setting():
                  "max-queue", "timeout", "memory", "cpu", "pids", "max-timeout", "max-memory",
                  "max-cpu", "max-pids", "output-bytes", "body-bytes", "code-bytes",
                  "workspace-inodes", "artifact-files", "artifact-file-bytes", "artifact-bytes",
-                 "artifact-inline-bytes", "artifact-store", "artifact-dir", "artifact-keep", "max-connections", "shutdown-grace", "log-level", "config"):
+                 "artifact-inline-bytes", "artifact-store", "artifact-dir", "artifact-keep", "network", "network-connections", "network-bytes", "network-rate", "max-connections", "shutdown-grace", "log-level", "config"):
         assert f"--{flag}" in text, flag
 
 

@@ -419,7 +419,10 @@ static void put_in_own_words(FILE *f, const char *text)
 		{ "cpu_limit", "--cpu" },
 		{ "pids_limit", "--pids" },
 		{ "workspace_inodes of GET /limits", "the setting workspace-inodes" },
-		{ "allow_network is refused by this server", "no option gives it one" },
+		{ ", or set allow_network, which a server refuses where fixed.network of GET "
+		  "/limits is "
+		  "false",
+			"; no option gives it one" },
 		{ "the most that this server gives", "the most that the settings allow" },
 		{ "GET /runtimes lists the packages that are there",
 			"an image may have it (--image)" },

@@ -1,5 +1,6 @@
 #include "edge/front/run.h"
 
+#include "api/network_record.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/own.h"
@@ -9,6 +10,7 @@
 #include "wire/inputs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -38,6 +40,7 @@ struct run *run_create(struct api_request *request)
 		return NULL;
 	}
 	r->entered_ns = clock_ns();
+	r->network_fd = -1;
 	r->request = *request;
 	*request = (struct api_request){ 0 };
 	return r;
@@ -48,6 +51,7 @@ void run_destroy(struct run *r)
 	if (!r)
 		return;
 	kit_destroy(r->kit);
+	drop_fd(&r->network_fd);
 	gather_destroy(r->gather);
 	kit_destroy(r->compiler.kit);
 	api_request_free(&r->request);
@@ -94,6 +98,22 @@ static bool is_compiled(const struct run *r, const struct run_way *way)
 	       way->offers->of[r->request.language].compiled;
 }
 
+/* Ahead of its SUBMIT. */
+static int send_network(struct run *r, uint64_t number, struct link *link, struct fault *f)
+{
+	const struct msg_network m = { .run = number };
+	int fd, e;
+
+	r->network_fd = api_network_make();
+	if (r->network_fd < 0)
+		return fault_set(f, r->network_fd, "memory for the network");
+	fd = fcntl(r->network_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return fault_set(f, -errno, "memory for the network");
+	e = link_send(link, MSG_NETWORK, &m, &fd); /* takes it */
+	return e < 0 ? fault_set(f, e, "send the network to the supervisor") : 0;
+}
+
 int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct fault *f)
 {
 	struct msg_submit m = {
@@ -120,6 +140,7 @@ int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct
 			way->offers, r->request.language, way->settings, &r->compiler.limits);
 		m.limits = r->compiler.limits;
 		m.report = 0;
+		m.allow_network = 0;
 		m.collect = COLLECT_NEVER;
 	}
 	r->kit = kits_take(way->kits, f);
@@ -131,6 +152,8 @@ int run_submit(struct run *r, uint64_t number, const struct run_way *way, struct
 	r->submitted_ns = clock_ns();
 	if (r->part != RUN_BUILT)
 		r->queue_us = (r->submitted_ns - r->entered_ns) / NS_PER_US;
+	if (m.allow_network && send_network(r, number, way->link, f) < 0)
+		return f->code;
 	e = link_send(way->link, MSG_SUBMIT, &m, r->kit->fds); /* takes them all */
 	for (unsigned i = 0; i < MSG_FDS_MAX; i++)
 		r->kit->fds[i] = -1;

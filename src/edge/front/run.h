@@ -52,6 +52,7 @@ struct run {
 		struct kit *kit; /* its streams; NULL: it has not ended, or there is none */
 	} compiler;
 	enum run_part part;       /* what was submitted last */
+	int network_fd;           /* memory that it shares with its gate; -1: none */
 	struct kit *kit;          /* its streams, from its submission until nobody waits */
 	struct gather *gather;    /* its files, while they arrive */
 	struct msg_result result; /* ...and the verdict, which has come before them */

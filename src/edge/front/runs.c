@@ -15,6 +15,7 @@
  */
 #include "edge/front/runs.h"
 
+#include "api/network_record.h"
 #include "api/reply.h"
 #include "api/request.h"
 #include "base/check.h"
@@ -301,9 +302,13 @@ static void answer_result(const struct runs *rs, struct run *r, const struct msg
 			run_status_of((enum run_cause)result.cause, result.wait_status)),
 		.cause = run_cause_word(result.cause),
 	};
+	cleanup_free struct network_record *network =
+		r->network_fd >= 0 ? api_network_read(r->network_fd) : NULL;
 	cleanup_free char *json = NULL;
 
 	http_request_set_data(req, NULL);
+	reply.network = network;
+	reply.networked = r->request.allow_network && !failed;
 	show_files(&reply, r, m);
 	output_init(&none, 1);
 	if (!failed)
