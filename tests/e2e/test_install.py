@@ -68,7 +68,9 @@ def test_the_servers_container_has_the_libraries_and_tools_that_it_needs(tree):
     packages = set(run.split("--no-install-recommends ")[1].split(" && ")[0].split())
     name, program = only(tree, "bin/glovebox")
     libraries = needed(program)
-    assert {"libjansson4", "libarchive13"} <= libraries, libraries
+    for carried in ("gate", "imager"):  # programs of their own, within it
+        libraries |= needed(BUILD / "src" / "edge" / carried)
+    assert {"libjansson4", "libarchive13", "libslirp0"} <= libraries, libraries
     assert libraries - packages <= {"libc6", "libgcc-s1"}, libraries  # those of any Debian
     assert {"python3", "squashfs-tools", "mmdebstrap"} <= packages  # what is not linked
     (entry,) = stage["ENTRYPOINT"]
