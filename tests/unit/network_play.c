@@ -68,9 +68,10 @@ int network_begin(void **state)
 /* As the supervisor does it. */
 void network_lose_client(void)
 {
-	cleanup_fd int fd = play.board.client_fd;
+	int fd = play.board.client_fd;
 
 	board_lose_client(&play.board);
+	drop_fd(&fd);
 }
 
 int network_end(void **state)
