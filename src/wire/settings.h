@@ -108,11 +108,11 @@
 	X("network",           network,         BOOL,      "false", 0, 1,                                  \
 		"let requests ask for a network (allow_network): the public internet, through a gate")     \
 	X("network-connections", network_connections, COUNT, "64", 1, 1024,                                \
-		"connections that such a run may have at the same time")                                   \
+		"connections that a run with a network may have at the same time")                                   \
 	X("network-bytes",     network_bytes,   SIZE,      "256M", 1, LIMIT_MEMORY_MAX_BYTES,              \
-		"most that it may receive and send in all")                                                \
+		"most that a run with a network may receive and send in all")                                                \
 	X("network-rate",      network_rate,    SIZE,      "64M", 1024, LIMIT_MEMORY_MAX_BYTES,            \
-		"...and in a second")                                                                      \
+		"most that a run with a network may receive and send in a second")                                                                      \
 	X("max-connections",   max_connections, COUNT,     "1024", 1, 65536,                               \
 		"client connections at the same time")                                                     \
 	X("shutdown-grace",    shutdown_grace_us, DURATION, "30s", 0, LIMIT_TIMEOUT_MAX_US,                \
