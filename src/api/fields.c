@@ -33,7 +33,7 @@ const struct api_field api_fields[API_FIELDS] = {
 		"0.5", 1e3 },
 	[API_NETWORK] = { API_NETWORK, API_BOOLEAN, false, "allow_network", "Allow Network",
 		"Whether the program may reach the internet: public addresses, through a gate that lists "
-		"each connection in the reply. Refused where `fixed.network` of GET /limits is false.",
+		"connections in the reply. Refused where `fixed.network` of GET /limits is false.",
 		"false", 0 },
 	[API_PIDS] = { API_PIDS, API_INTEGER, false, "pids_limit", "Pids Limit",
 		"Processes and threads that the program may have at the same time.",

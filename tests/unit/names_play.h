@@ -40,7 +40,7 @@ int play_begin(void **state);
 int play_end(void **state);
 
 /* Another number of resolvers, after a close. */
-int play_open(unsigned servers);
+void play_open(unsigned servers);
 void play_close(void);
 
 /* Make a message, piece by piece: begin it; bytes; a question; a record of the question's name; one with an

@@ -369,6 +369,8 @@ static const struct expectation gate_table[] = {
 	{ SYS_ppoll, { 0 }, ALLOW },
 	{ SYS_socket, { AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0 }, ALLOW },
 	{ SYS_socket, { AF_INET6 | GARBAGE, SOCK_DGRAM, IPPROTO_ICMPV6 }, ALLOW },
+	{ SYS_socket, { AF_INET, SOCK_STREAM, 262 /* MPTCP */ }, ERRNO(EPERM) },
+	{ SYS_socket, { AF_INET, SOCK_DGRAM, 136 /* UDP-Lite */ }, ERRNO(EPERM) },
 	{ SYS_socket, { AF_INET, SOCK_RAW, 1 }, ERRNO(EPERM) },
 	{ SYS_socket, { AF_UNIX, SOCK_STREAM, 0 }, ERRNO(EPERM) },
 	{ SYS_socket, { AF_NETLINK, SOCK_DGRAM, 0 }, ERRNO(EPERM) },

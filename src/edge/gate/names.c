@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/own.h"
 
 #include <arpa/inet.h>
@@ -73,24 +74,23 @@ static int open_server(const struct network_address *a, struct fault *f)
 	return r < 0 ? fault_set(f, -errno, "connect to a resolver") : take_fd(&fd);
 }
 
-int names_open(
-	struct names *n, const struct network_address *servers, unsigned count, struct fault *f)
+void names_open(struct names *n, const struct network_address *servers, unsigned count)
 {
+	struct fault f = { 0 };
+
 	CHECK(count <= NAMES_SERVERS_MAX);
 	n->servers = 0;
 	n->credit = NS_PER_S;
 	n->credit_ns = clock_ns();
 	memset(n->asked, 0, sizeof(n->asked));
 	for (unsigned i = 0; i < count; i++) {
-		int fd = open_server(&servers[i], f);
+		int fd = open_server(&servers[i], &f);
 
-		if (fd < 0) {
-			names_close(n);
-			return fd;
-		}
-		n->fds[n->servers++] = fd;
+		if (fd >= 0)
+			n->fds[n->servers++] = fd;
+		else /* as one of IPv6 without a route: the C library takes the next, too */
+			log_warn("resolver", "why=%s", LQ(f.text));
 	}
-	return 0;
 }
 
 void names_close(struct names *n)
@@ -279,6 +279,9 @@ void names_ask(struct names *n, const struct packet *p, uint64_t now_ns)
 		return;
 	}
 	*free_one = q;
+	flows_look_up(n->flows, q.name, NETWORK_ALLOWED, now_ns);
+	if (n->note)
+		n->note(n->ctx);
 	send_question(n, free_one, now_ns);
 }
 
@@ -330,7 +333,7 @@ static void collect(struct names *n, const struct names_question *q, ns_msg *m, 
 	}
 }
 
-void names_hear(struct names *n, unsigned server, uint64_t now_ns)
+void names_hear(struct names *n, unsigned server)
 {
 	uint8_t bytes[MESSAGE_MAX];
 	ssize_t len = recv(n->fds[server], bytes, sizeof(bytes), 0);
@@ -348,7 +351,6 @@ void names_hear(struct names *n, unsigned server, uint64_t now_ns)
 		a.rcode = ns_r_servfail;
 	if (a.rcode == ns_r_noerror)
 		collect(n, q, &m, &a);
-	flows_look_up(n->flows, q->name, NETWORK_ALLOWED, now_ns);
 	answer(n, q, &a);
 	q->used = false;
 }

@@ -43,6 +43,8 @@ struct names {
 	struct rules *rules;
 	struct flows *flows;
 	names_send_fn *send;
+	void (*note)(
+		void *ctx); /* a line has been written, and a question follows; NULL: nobody cares */
 	void *ctx;
 	int fds[NAMES_SERVERS_MAX]; /* one for each resolver, connected */
 	unsigned servers;
@@ -56,16 +58,16 @@ struct names {
 unsigned names_read_servers(const char *text, size_t len, struct network_address *ret)
 	__attribute__((nonnull));
 
-/* Open its sockets, to `servers`; `n` has its first four members set. On failure nothing is open. */
-int names_open(struct names *n, const struct network_address *servers, unsigned count,
-	struct fault *f) __attribute__((nonnull, warn_unused_result));
+/* Open its sockets, to as many of `servers` as can be reached; `n` has what stands before them set. */
+void names_open(struct names *n, const struct network_address *servers, unsigned count)
+	__attribute__((nonnull));
 void names_close(struct names *n) __attribute__((nonnull));
 
 /* A datagram from the cell to the resolver. */
 void names_ask(struct names *n, const struct packet *p, uint64_t now_ns) __attribute__((nonnull));
 
 /* Socket number `server` has something to read. */
-void names_hear(struct names *n, unsigned server, uint64_t now_ns) __attribute__((nonnull));
+void names_hear(struct names *n, unsigned server) __attribute__((nonnull));
 
 /* Ask on, and answer what nobody has answered. Returns when to be called again. */
 uint64_t names_tick(struct names *n, uint64_t now_ns) __attribute__((nonnull));

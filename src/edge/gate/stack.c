@@ -87,6 +87,14 @@ static void give(void *ctx, const uint8_t *packet, size_t len)
 		s->gone = true;
 }
 
+/* What a question tells the world stands in the record first, too. */
+static void note(void *ctx)
+{
+	struct stack *s = ctx;
+
+	flows_publish(&s->flows, s->shared);
+}
+
 /* Bytes have passed; what was allowed ahead is used up first. */
 static void charge(struct stack *s, size_t bytes)
 {
@@ -198,6 +206,7 @@ static void pass(struct stack *s, const struct packet *p)
 		return;
 	flows_pass(&s->flows, flow, p, true, clock_ns());
 	charge(s, p->len);
+	flows_publish(&s->flows, s->shared); /* before it is on its way */
 	put_ether(p, frame);
 	memcpy(frame + ETHER_HEAD, p->bytes, p->len);
 	slirp_input(s->slirp, frame, (int)(ETHER_HEAD + p->len));
@@ -385,9 +394,10 @@ struct stack *stack_open(const struct stack_plan *plan, struct fault *f)
 	memcpy(s.rules.own, plan->own, plan->own_count * sizeof(s.rules.own[0]));
 	s.budget_ns = s.swept_ns = clock_ns();
 	flows_init(&s.flows, s.budget_ns);
-	s.names = (struct names){ .rules = &s.rules, .flows = &s.flows, .send = give, .ctx = &s };
-	if (names_open(&s.names, plan->servers, plan->server_count, f) < 0)
-		return NULL;
+	s.names = (struct names){
+		.rules = &s.rules, .flows = &s.flows, .send = give, .note = note, .ctx = &s
+	};
+	names_open(&s.names, plan->servers, plan->server_count);
 	s.slirp = slirp_new(&c, &callbacks, &s);
 	if (!s.slirp) {
 		fault_say(f, -ENOMEM, "the TCP/IP stack does not start");
@@ -488,7 +498,7 @@ static bool turn(struct stack *s)
 		return false;
 	for (unsigned i = 0; n > 0 && i < s->names.servers; i++)
 		if (s->polls[POLL_NAMES + i].revents)
-			names_hear(&s->names, i, now_ns);
+			names_hear(&s->names, i);
 	if (n > 0 && s->polls[POLL_TUN].revents)
 		hear_cell(s);
 	if (s->debt == 0)
