@@ -175,6 +175,17 @@ def test_the_operators_bounds_hold(start):
     assert "max_bytes are used up" in [c["reason"] for c in network["connections"]]
 
 
+def test_no_more_passes_in_a_second_than_the_operator_gives(start):
+    """400 KB there and back at 100 KB a second: it cannot be done in less than three."""
+    slow = start("--network", "--network-rate", "100K")
+    code = (f"import time\ns = socket.create_connection(('{PUBLIC4}', 80), 5)\nbegan, n = time.monotonic(), 0\n"
+            "for _ in range(20):\n  s.sendall(b'x' * 10000)\n  left = 10000\n"
+            "  while left: left -= len(s.recv(left))\ntell(time.monotonic() - began)")
+    told, network, _ = ask(slow, code)
+    assert told >= 2.5, told
+    assert (network["bytes_in"], network["bytes_out"]) == (200000, 200000)
+
+
 def test_raw_and_packet_sockets_are_not_to_be_had(server):
     code = ("out = []\nfor f, k, p in ((socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_PACKET, socket.SOCK_RAW, 3)):\n"
             "  try: socket.socket(f, k, p); out.append('made')\n  except OSError as e: out.append(e.errno)\ntell(out)")

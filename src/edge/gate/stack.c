@@ -15,10 +15,8 @@
 #include <limits.h>
 #include <net/ethernet.h>
 #include <netinet/icmp6.h>
-#include <netinet/ip6.h>
 #include <poll.h>
 #include <slirp/libslirp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,8 +46,10 @@ struct stack {
 	struct names names;
 	struct network_record *shared;
 	int tun_fd, channel_fd;
-	bool gone;       /* the cell's interface is */
-	uint64_t budget; /* bytes that may pass now, in one second's max_rate at most */
+	uint64_t max_connections, max_bytes,
+		max_rate; /* the lower of the operator's and the request's */
+	bool gone;        /* the cell's interface is */
+	uint64_t budget;  /* bytes that may pass now, in one second's max_rate at most */
 	uint64_t budget_ns;
 	uint64_t debt; /* bytes that have passed beyond it */
 	uint64_t swept_ns;
@@ -107,11 +107,8 @@ static void charge(struct stack *s, size_t bytes)
 static bool is_spent(const struct stack *s)
 {
 	const struct network_record *r = &s->flows.record;
-	uint64_t most = s->rules.asked.max_bytes < s->rules.ceiling.max_bytes
-				? s->rules.asked.max_bytes
-				: s->rules.ceiling.max_bytes;
 
-	return r->bytes_in + r->bytes_out >= most;
+	return r->bytes_in + r->bytes_out >= s->max_bytes;
 }
 
 static ssize_t take_frame(const void *frame, size_t len, void *ctx)
@@ -148,15 +145,6 @@ static void refuse(
 	give(s, packet, packet_refusal(p, packet));
 }
 
-static bool is_full(const struct stack *s)
-{
-	uint32_t most = s->rules.asked.max_connections < s->rules.ceiling.max_connections
-				? s->rules.asked.max_connections
-				: s->rules.ceiling.max_connections;
-
-	return s->flows.open >= most;
-}
-
 /* The connection that a packet begins. NULL: it may not, or begins none. */
 static struct flow *begin(struct stack *s, const struct packet *p)
 {
@@ -168,7 +156,7 @@ static struct flow *begin(struct stack *s, const struct packet *p)
 	if (p->kind == PACKET_TCP &&
 		(p->flags & (PACKET_TCP_SYN | PACKET_TCP_ACK | PACKET_TCP_RST)) != PACKET_TCP_SYN)
 		return NULL; /* late, of one that is forgotten */
-	if (v == NETWORK_ALLOWED && is_full(s))
+	if (v == NETWORK_ALLOWED && s->flows.open >= s->max_connections)
 		v = NETWORK_CONNECTIONS;
 	if (v == NETWORK_ALLOWED)
 		flow = flows_begin(&s->flows, p, name, clock_ns());
@@ -378,6 +366,11 @@ static SlirpConfig config(void)
 	return c;
 }
 
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 struct stack *stack_open(const struct stack_plan *plan, struct fault *f)
 {
 	static struct stack s;
@@ -390,6 +383,9 @@ struct stack *stack_open(const struct stack_plan *plan, struct fault *f)
 	s.timer.due_ns = UINT64_MAX;
 	s.rules.ceiling = *plan->ceiling;
 	s.rules.asked = *plan->asked;
+	s.max_connections = lower(plan->ceiling->max_connections, plan->asked->max_connections);
+	s.max_bytes = lower(plan->ceiling->max_bytes, plan->asked->max_bytes);
+	s.max_rate = lower(plan->ceiling->max_rate, plan->asked->max_rate);
 	s.rules.own_count = plan->own_count;
 	memcpy(s.rules.own, plan->own, plan->own_count * sizeof(s.rules.own[0]));
 	s.budget_ns = s.swept_ns = clock_ns();
@@ -441,9 +437,7 @@ static int get_events(int index, void *ctx)
 /* What max_rate has allowed since the last time. Returns when the debt is paid, or never. */
 static uint64_t earn(struct stack *s, uint64_t now_ns)
 {
-	uint64_t rate = s->rules.asked.max_rate < s->rules.ceiling.max_rate
-				? s->rules.asked.max_rate
-				: s->rules.ceiling.max_rate;
+	uint64_t rate = s->max_rate;
 	uint64_t since_ns = now_ns - s->budget_ns > NS_PER_S ? NS_PER_S : now_ns - s->budget_ns;
 	uint64_t earned =
 		rate / NS_PER_US * since_ns / NS_PER_MS + rate % NS_PER_US * since_ns / NS_PER_S;

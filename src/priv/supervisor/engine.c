@@ -92,7 +92,7 @@ static const struct cgroup_limits zygotes_limits = { UINT64_C(16) << 30, 1000, 2
 /* Each takes some 200 KiB, and the memory of its names; all of them together one CPU. */
 static const struct cgroup_limits collectors_limits = { UINT64_C(1) << 30, 1000, 1024 };
 
-/* The stacks of all gates; their sockets' buffers are the runs'. */
+/* Of all gates together: their stacks, and their sockets' buffers; no run's limits count them. */
 static const struct cgroup_limits gates_limits = { UINT64_C(2) << 30, 2000, 1024 };
 
 /* The settings name an image: its root, and what starts programs in it, take the place of the
