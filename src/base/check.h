@@ -17,4 +17,9 @@
 _Noreturn void check_failed(const char *what, const char *file, int line)
 	__attribute__((nonnull, cold));
 
+/* For a step that the kernel did not let the process take back, and that it must not go on
+ * with: a foreign user or namespace. Logs `what` could not be done, and `error` (an errno,
+ * negative), and aborts. */
+_Noreturn void cannot_go_on(const char *what, int error) __attribute__((nonnull, cold));
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

@@ -3,6 +3,7 @@
  * calls. What it must not inherit is closed by number range just before the exec. */
 #include "kernel/process.h"
 
+#include "base/check.h"
 #include "base/fault.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -127,7 +128,7 @@ static pid_t clone_in_pidns(const struct process_plan *plan, struct clone_args *
 		if (pid > 0)
 			(void)sys.pidfd_send_signal(
 				*(int *)(uintptr_t)args->pidfd, SIGKILL, NULL, 0);
-		abort();
+		cannot_go_on("return to the own pid namespace", r);
 	}
 	return pid;
 }
@@ -154,7 +155,7 @@ static pid_t clone_as_owner(const struct process_plan *plan, struct clone_args *
 	if (r == 0)
 		r = sys.prctl(PR_SET_SECUREBITS, 0, 0, 0, 0);
 	if (r < 0)
-		abort(); /* half another user: this process must not go on */
+		cannot_go_on("be root again after a cell's first process was made", r);
 	return pid;
 }
 

@@ -119,7 +119,7 @@ def test_a_supervisor_that_cannot_come_back_ends_and_leaves_nothing_running(call
         with Wire(s, timeout=60) as w:
             w.send(w.post("print(1)", connection="close"))
             assert w.is_closed()
-        assert s.process.wait(30) == -signal.SIGABRT
+        assert s.process.wait(30) == -signal.SIGABRT and " ev=lost failed=" in s.log()
         kernel.heal()
         wait_for("its processes to go", lambda: not census.processes(s.uid_base, s.pid))
         after = kernel.server(*flags).start()
