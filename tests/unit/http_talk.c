@@ -1,9 +1,9 @@
 #include "unit.h"
 
 #include "http_talk.h"
+#include "tests/unit/count_fds.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +12,6 @@
 #include <unistd.h>
 
 #define GUARD_S 10
-
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	(void)closedir(dir);
-	return n;
-}
 
 static int on_head(struct http_request *req, void *ctx)
 {

@@ -27,7 +27,7 @@ struct talk {
 	struct http_limits limits;
 	struct sockaddr_storage at; /* where the server listens */
 	socklen_t at_len;
-	int fds_before;
+	unsigned fds_before;
 	size_t big_len;
 	http_handler_fn *executions;
 	bool unix_socket;   /* instead of 127.0.0.1 */

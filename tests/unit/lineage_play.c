@@ -2,10 +2,10 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "tests/unit/count_fds.h"
 #include "tests/unit/unit.h"
 #include "wire/channel.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -165,18 +165,6 @@ void play_open(bool wanted)
 void play_forget(void)
 {
 	told[0] = '\0';
-}
-
-static unsigned count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	(void)closedir(dir);
-	return n;
 }
 
 int play_begin(void **state)

@@ -1,9 +1,9 @@
 #include "unit.h"
 
 #include "base/own.h"
+#include "tests/unit/count_fds.h"
 #include "wire/channel.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -35,18 +35,6 @@ static int close_pair(void **state)
 	drop_fd(&client);
 	drop_fd(&supervisor);
 	return 0;
-}
-
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
 }
 
 /* A packet made by hand, as a peer that keeps no rule would make it. */
@@ -114,7 +102,8 @@ static void message_arrives_with_its_payload(void **state)
 static void descriptors_arrive_in_order_and_close_on_exec(void **state)
 {
 	struct msg_submit s = { .run = 1 };
-	int pipes[2][2], before = count_fds();
+	int pipes[2][2];
+	unsigned before = count_fds();
 	struct msg m;
 	const char *rule;
 	char b;
@@ -244,7 +233,7 @@ static void descriptors_that_were_not_asked_for_are_refused_and_closed(void **st
 	struct raw_cancel c = { .type = MSG_CANCEL, .version = 1 };
 	int fds[] = { STDIN_FILENO, STDIN_FILENO, STDIN_FILENO, STDIN_FILENO, STDIN_FILENO,
 		STDIN_FILENO, STDIN_FILENO, STDIN_FILENO };
-	int before = count_fds();
+	unsigned before = count_fds();
 
 	(void)state;
 	send_raw(&c, sizeof(c), fds, 1);
@@ -304,7 +293,7 @@ static void an_end_that_has_read_all_packets_is_only_the_end(void **state)
 static void an_empty_packet_with_a_descriptor_is_not_the_end(void **state)
 {
 	const int fds[1] = { STDERR_FILENO };
-	int before = count_fds();
+	unsigned before = count_fds();
 
 	(void)state;
 	send_raw("", 0, fds, 1);

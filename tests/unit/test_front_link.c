@@ -2,8 +2,8 @@
 
 #include "base/own.h"
 #include "edge/front/link.h"
+#include "tests/unit/count_fds.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -124,18 +124,6 @@ static void nothing_overtakes_what_waits(void **state)
 	tear_down(&w);
 }
 
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
-}
-
 static int submit(struct world *w)
 {
 	int fds[MSG_FDS_MAX];
@@ -147,7 +135,7 @@ static int submit(struct world *w)
 
 static void descriptors_are_taken_whether_sent_kept_or_refused(void **state)
 {
-	int before = count_fds(), open_ends;
+	unsigned before = count_fds(), open_ends;
 	struct world w;
 	struct msg m;
 

@@ -1,6 +1,7 @@
 /* The front as a whole, as its supervisor and its clients see it. "Nothing comes" is shown by what
  * comes next instead. */
 #include "front_world.h"
+#include "tests/unit/count_fds.h"
 #include "unit.h"
 
 #include "base/check.h"
@@ -11,7 +12,6 @@
 #include "wire/channel.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -613,19 +613,7 @@ static void the_log_tells_of_a_request_but_not_of_its_code_or_output(void **stat
 }
 
 /* Each test leaves exactly the descriptors behind that it found. */
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
-}
-
-static int fds_before;
+static unsigned fds_before;
 
 static int set_up(void **state)
 {

@@ -9,8 +9,8 @@
 #include "kernel/process.h"
 #include "kernel/sys.h"
 #include "tests/lib/flaky.h"
+#include "tests/unit/count_fds.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -83,21 +83,9 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 #define ID_MAPS_MAX   32
 #define PROGRAM_BYTES (1 << 20)
 
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
-}
-
 static void an_image_is_there_in_full_or_not_at_all(void **state)
 {
-	int before = count_fds();
+	unsigned before = count_fds();
 
 	(void)state;
 	for (unsigned n = 0; n < CALLS_MAX; n++) {
@@ -122,7 +110,7 @@ static void an_image_is_there_in_full_or_not_at_all(void **state)
 
 static void the_own_image_is_there_in_full_or_not_at_all(void **state)
 {
-	int before = count_fds();
+	unsigned before = count_fds();
 
 	(void)state;
 	for (unsigned n = 0; n < CALLS_MAX; n++) {
@@ -211,7 +199,7 @@ static void a_child_executes_its_image_or_ends_and_nothing_is_left(void **state)
 		.cgroup_fd = -1,
 		.new_session = 1 };
 	unsigned refused = 0, failed = 0, good = 0;
-	int before = count_fds();
+	unsigned before = count_fds();
 
 	(void)state;
 	for (unsigned n = 0; n < CALLS_MAX && good < 4; n++) {
@@ -342,8 +330,9 @@ static void a_release_that_writes_nothing_is_none(void **state)
 
 static void an_image_that_does_not_fit_is_said_and_nothing_is_left(void **state)
 {
-	int before = count_fds(), fd = -1;
+	unsigned before = count_fds();
 	struct fault f = { 0 };
+	int fd = -1;
 
 	(void)state;
 	cannot_write = true;

@@ -9,8 +9,8 @@
 #include "kernel/sys.h"
 #include "priv/supervisor/scope.h"
 #include "tests/lib/flaky.h"
+#include "tests/unit/count_fds.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -237,18 +237,6 @@ static void a_busctl_that_hangs_is_killed(void **state)
 	sys.poll = times_out;
 	host.busctl = "exec sleep 1000";
 	is_refused_with("does not answer: Connection timed out");
-}
-
-static unsigned count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
 }
 
 static void whichever_call_fails_it_is_said_and_nothing_is_left(void **state)

@@ -10,10 +10,10 @@
 #include "priv/supervisor/front.h"
 #include "tests/lib/flaky.h"
 #include "tests/unit/api_settings.h"
+#include "tests/unit/count_fds.h"
 #include "wire/channel.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -94,18 +94,6 @@ int __wrap_socket(int domain, int type, int protocol)
 int __wrap_channel_pair(int ret_fds[2], int both_nonblocking)
 {
 	return fails_now("channel_pair") ? -EMFILE : __real_channel_pair(ret_fds, both_nonblocking);
-}
-
-static unsigned count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
 }
 
 static int begin(void **state)

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "kernel/taskstats.h"
 #include "tests/lib/flaky.h"
+#include "tests/unit/count_fds.h"
 #include "tests/unit/taskstats_ends.h"
 #include "tests/unit/taskstats_message.h"
 
@@ -203,18 +204,6 @@ static void what_comes_after_it_was_seen_empty_is_younger_than_that(void **state
 	assert_int_equal(feed.empty_ns, seen); /* a record says nothing about what came before */
 	assert_int_equal(taskstats_next(&feed, &e), 0);
 	assert_true(feed.empty_ns > seen);
-}
-
-static unsigned count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	(void)closedir(dir);
-	return n;
 }
 
 static void whichever_call_of_opening_fails_nothing_is_left(void **state)

@@ -1,6 +1,7 @@
 /* A zygote whose start fails at each of its steps, and what it is heard to say: over a kernel that
  * makes nothing. */
 #include "tests/unit/board_play.h"
+#include "tests/unit/count_fds.h"
 #include "tests/unit/unit.h"
 
 #include "base/clock.h"
@@ -9,7 +10,6 @@
 #include "priv/supervisor/zygote.h"
 #include "wire/channel.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -73,18 +73,6 @@ static int end(void **state)
 	zygote_end(&z);
 	process_close(&z.process);
 	return play_end(state);
-}
-
-static unsigned count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
 }
 
 static int start(struct fault *f)
