@@ -113,4 +113,9 @@ class Internet:
         os.close(fd)
         check(LIBC.unshare(CLONE_NEWNS), "unshare")
         check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
-        check(LIBC.mount(os.fsencode(self.resolv_conf), b"/etc/resolv.conf", None, MS_BIND, None), "mount resolv.conf")
+        self.bind(self.resolv_conf, "/etc/resolv.conf")
+
+    @staticmethod
+    def bind(file, at):
+        """Show another file there, to the process that is being started."""
+        check(LIBC.mount(os.fsencode(file), os.fsencode(at), None, MS_BIND, None), f"mount {at}")
