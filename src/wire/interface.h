@@ -7,7 +7,7 @@
 #pragma once
 
 #define INTERFACE_NAME "net0"
-#define INTERFACE_MTU  1500
+#define INTERFACE_MTU  16384 /* fewer and larger packets than Ethernet's; several of them fit the stack's windows */
 
 /* 198.18.0.0/24 */
 #define INTERFACE_NET4      198, 18, 0, 0

@@ -3,6 +3,8 @@ import figures
 import machine
 
 LEVELS = (1, 2, 8, 32)
+NETWORK = (("connect_ms", "connect, ms"), ("echo_ms", "one byte there and back, ms"),
+           ("down_mb_s", "down, MB/s"), ("up_mb_s", "up, MB/s"))
 PHASES = (("queue", "queue_us"), ("dispatch", "setup_us"), ("run", "run_us"), ("teardown", "teardown_us"))
 
 
@@ -116,7 +118,19 @@ def page(result):
     """All of it, as docs/performance.md has it."""
     lines = list(floor_lines(result))
     return "\n\n".join([machine.sentence(result["machine"]), main_table(result["rows"]), phase_table(result["rows"]),
-                        "\n".join(f"- {line}" for line in lines), target_table(result["targets"])])
+                        network_table(result["network"]), "\n".join(f"- {line}" for line in lines), target_table(result["targets"])])
+
+
+def network_table(carried):
+    head = ["network, median", *[name for _, name in NETWORK]]
+    return table(head, [[peer, *[number(row[column], 3 if column.endswith("_ms") else 0) for column, _ in NETWORK]]
+                        for peer, row in carried["rows"].items()])
+
+
+def network_targets(carried):
+    """As targets(): level with slirp4netns at least."""
+    return [target(f"network: {what.split(',', maxsplit=1)[0]}, over slirp4netns's", carried["over_slirp"].get(column), 1,
+                   least=column.endswith("mb_s")) for column, what in NETWORK]
 
 
 def summary_table(result):
@@ -147,8 +161,12 @@ def added_ms(ours, floors):
     return None if floor is None else ours["phases_ms"]["rest"] + ours["phases_ms"]["queue"] - floor
 
 
+def target(what, value, bound, least=False):
+    return what, value, bound, None if value is None else value >= bound if least else value <= bound, least
+
+
 def targets(rows, idle, floors, glovebox):
-    """(what, the value, the bound, reached) for what one run can tell."""
+    """(what, the value, the bound, reached, whether the bound is the least) for what one run can tell."""
     by = {(r["program"], r["peer"]): r for r in rows if not r["void"]}
     ours, bare = by.get(("hello", glovebox)), by.get(("hello", "python3 -c"))
     forked, bwrap = by.get(("hello", "os.fork, warm")), by.get(("hello", "bubblewrap"))
@@ -157,8 +175,7 @@ def targets(rows, idle, floors, glovebox):
     found = []
 
     def add(what, value, bound, least=False):
-        known = value is not None
-        found.append((what, value, bound, None if not known else value >= bound if least else value <= bound))
+        found.append(target(what, value, bound, least))
 
     def over(column, other):
         return ours[column] / other[column] if ours[column] and other[column] else None
@@ -183,7 +200,7 @@ def targets(rows, idle, floors, glovebox):
 
 
 def target_table(found):
+    outcomes = {True: "reached", False: "missed", None: "not measured"}
     return table(["target", "measured", "wanted", "outcome"],
-                 [[what, number(value, 3), f"{'>=' if bound in (4, 5) else '<='} {bound:g}",
-                   {True: "reached", False: "missed", None: "not measured"}[ok]]
-                  for what, value, bound, ok in (t.values() for t in found)])
+                 [[t["what"], number(t["measured"], 3), f"{'>=' if t['least'] else '<='} {t['wanted']:g}", outcomes[t["reached"]]]
+                  for t in found])

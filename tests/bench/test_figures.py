@@ -80,6 +80,13 @@ class Documents(unittest.TestCase):
                 self.assertEqual([t[3] for t in report.targets(rows, None, {}, "ours") if t[0].startswith("plot")],
                                  [reached])
 
+    def test_a_network_that_was_not_measured_reaches_nothing(self):
+        over = {"connect_ms": 0.9, "echo_ms": 1.2, "down_mb_s": 3.0}
+        self.assertEqual([t[3] for t in report.network_targets({"over_slirp": over})], [True, False, True, None])
+        rows = [dict(zip(("what", "measured", "wanted", "reached", "least"), t)) for t in report.network_targets({"over_slirp": over})]
+        self.assertEqual([line.split("|")[3].strip() for line in report.target_table(rows).splitlines()[2:]],
+                         ["<= 1", "<= 1", ">= 1", ">= 1"])
+
     def test_what_the_client_alone_waits_is_not_added_by_the_server(self):
         ours = {"phases_ms": {"rest": 0.4, "queue": 0.05}}
         self.assertAlmostEqual(report.added_ms(ours, {"paced_client_ms": 0.15}), 0.3)

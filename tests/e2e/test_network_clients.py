@@ -120,8 +120,8 @@ print(json.dumps(seen))
 """.replace("{4}", PUBLIC4).replace("{6}", PUBLIC6)
     reply = ask(server, code)
     assert json.loads(reply["stdout"]) == [sha256(BIG).hexdigest()] * 3
-    first, second, third = (c["bytes_in"] for c in reply["network"]["connections"])
-    assert len(BIG) < first < len(BIG) + 1000 and len(BIG) < second < 1.02 * len(BIG) and len(BIG) < third < len(BIG) + 1000
+    # What is sent again counts again.
+    assert all(len(BIG) < c["bytes_in"] < 1.05 * len(BIG) for c in reply["network"]["connections"]), reply["network"]
 
 
 def test_what_is_sent_arrives_whole(server, net):
@@ -134,7 +134,7 @@ print(r.status, hashlib.sha256(data).hexdigest())
     arrived = (net.folder / "upload" / "it").read_bytes()
     assert reply["stdout"] == f"201 {sha256(arrived).hexdigest()}\n" and len(arrived) == 16 << 20
     [line] = [c for c in reply["network"]["connections"] if c["protocol"] == "tcp"]
-    assert len(arrived) < line["bytes_out"] < len(arrived) + 1000
+    assert len(arrived) < line["bytes_out"] < 1.05 * len(arrived)
 
 
 def test_a_slow_reader_gets_all_and_holds_up_nobody(server):

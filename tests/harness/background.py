@@ -1,6 +1,8 @@
 """Something that goes on while the test looks elsewhere."""
 import threading
 
+from harness.poll import PATIENCE
+
 
 class Background(threading.Thread):
     """Runs fn(*args, **kw) in a thread; result() awaits it and gives its value or
@@ -19,7 +21,7 @@ class Background(threading.Thread):
         except BaseException as e:  # handed to the waiting test
             self._error = e
 
-    def result(self, timeout=180.0):
+    def result(self, timeout=180.0 * PATIENCE):
         self.join(timeout)
         assert not self.is_alive(), "it did not come to an end"
         if self._error is not None:

@@ -22,7 +22,7 @@ enum kind {
 
 #define PAYLOAD     "ping"
 #define PAYLOAD_LEN 4u
-#define BYTES_MAX   2048u
+#define BYTES_MAX (PACKET_MAX + 64)
 
 static uint8_t bytes[BYTES_MAX];
 static size_t bytes_len;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACKET_MAX 1500u /* the interface's MTU */
+#define PACKET_MAX 16384u /* the interface's MTU */
 
 #define PACKET_TCP_FIN 0x01u
 #define PACKET_TCP_SYN 0x02u
