@@ -48,7 +48,9 @@ int tun_open(int pidfd, int *ret_fd, struct fault *f)
 	if (r < 0)
 		return fault_set(f, r, "enter the cell's network namespace");
 	fd = open_device(f);
-	CHECK(sys.setns(own, CLONE_NEWNET) == 0);
+	r = sys.setns(own, CLONE_NEWNET);
+	if (r < 0)
+		cannot_go_on("return to the own network namespace", r);
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
@@ -113,12 +115,12 @@ static int add_route4(int fd, struct fault *f)
 static int set_up4(struct fault *f)
 {
 	static const uint8_t cell[4] = { INTERFACE_CELL4 }, mask[4] = { INTERFACE_MASK4 };
-	cleanup_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cleanup_fd int fd = sys.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq req = { .ifr_name = INTERFACE_NAME };
 	int r;
 
 	if (fd < 0)
-		return fault_set(f, -errno, "IPv4 socket");
+		return fault_set(f, fd, "IPv4 socket");
 	r = set_address4(fd, SIOCSIFADDR, cell, "IPv4 address", f);
 	if (r == 0)
 		r = set_address4(fd, SIOCSIFNETMASK, mask, "IPv4 network", f);
@@ -142,14 +144,14 @@ static int set_up6(struct fault *f)
 {
 	static const struct in6_addr cell = { { { INTERFACE_CELL6 } } },
 				     gate = { { { INTERFACE_GATE6 } } };
-	cleanup_fd int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cleanup_fd int fd = sys.socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct in6_ifreq_ address = { cell, INTERFACE_BITS6, 0 };
 	struct in6_rtmsg_ route = { .gateway = gate, .metric = 1 };
 	struct ifreq req = { .ifr_name = INTERFACE_NAME };
 	int r;
 
 	if (fd < 0)
-		return is_without(-errno) ? 0 : fault_set(f, -errno, "IPv6 socket");
+		return is_without(fd) ? 0 : fault_set(f, fd, "IPv6 socket");
 	r = ask(fd, SIOCGIFINDEX, &req, "number of the interface", f);
 	if (r < 0)
 		return r;

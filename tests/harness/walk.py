@@ -69,6 +69,12 @@ def in_image(mark):
     return {"image": "busybox", "code": f"echo {mark}"}
 
 
+def networked(mark):
+    """A network, of which the program uses what its gate denies."""
+    return {"allow_network": True, "code": "import socket\ntry:\n    socket.create_connection(('10.255.255.1', 80), 1)\n"
+                                           f"except OSError:\n    print({mark!r})\n"}
+
+
 def must_be_right(reply, body, mark, whole):
     """A program that has run is told of as what it was. What could not be had beside that is said to be
     missing, and with `whole` there is nothing of that kind."""
@@ -80,6 +86,9 @@ def must_be_right(reply, body, mark, whole):
         assert (reply["compile"]["status"], reply["compile"]["stderr"]) == ("success", ""), reply
     if body.get("return_last"):
         assert reply["result"]["repr"] == repr(mark) if reply["result"] else said, reply
+    if body.get("allow_network"):
+        denied = reply["network"]["denied"] if reply["network"] else 0
+        assert denied > 0 or said, reply
     if body.get("artifacts"):
         found = {f["path"]: f["content"] for f in reply["files"]}
         assert found == {"out/mark.txt": mark} or (not found and said), reply

@@ -12,9 +12,10 @@ import pytest
 from harness.cli import glovebox
 from harness.images import busybox, docker_save
 from harness.walk import (COLD, NEW_CAGES, POINTS_OF_NO_RETURN, USED_CAGES, Walk, a_server, ask, bash, compiled, files,
-                          in_image)
+                          in_image, networked)
 
 EVERY_CALL = os.environ.get("GLOVEBOX_TEST_EVERY_CALL") == "1"
+NETWORK = ["--network"]
 SUPERVISOR_SPARES = [*POINTS_OF_NO_RETURN, "recvmsg", "epoll_wait"]
 
 # Whose call, in which server, with what, for which request; how many processes make theirs before one fails, the
@@ -31,6 +32,8 @@ BOX = {
     "enter of a compiler": ("enter", COLD, "EIO", compiled, 0, 7, 8, {"execveat", "move_mount"}),  # of 65
     "enter of what it has made": ("enter", COLD, "ENOMEM", compiled, 1, 5, 11, {"execveat", "move_mount"}),  # of 64
     "init in an image": ("init", COLD, "EIO", in_image, 0, 3, 24, {"move_mount", "pivot_root"}),  # of 84
+    "init with a network": ("init", [*COLD, *NETWORK], "EIO", networked, 0, 3, 24, {"ioctl", "socket", "move_mount"}),
+    "the start of a gate": ("spawn", [*COLD, *NETWORK], "EMFILE", networked, 2, 1, 15, {"execveat", "dup3"}),
     "enter in an image": ("enter", COLD, "ENOMEM", in_image, 0, 3, 18, {"execveat", "openat"}),  # of 62
 }
 # The same of the supervisor's.
@@ -39,6 +42,7 @@ SUPERVISOR = {
     "files in used cages": (USED_CAGES, "ENOMEM", files, 11, 20, {"clone3", "waitid", "fstatfs"}),  # of 400
     "another language": (NEW_CAGES, "ENOMEM", bash, 5, 40, {"clone3", "fstatat", "unlinkat"}),  # of 300
     "a compiler": (COLD, "EMFILE", compiled, 11, 35, {"open_tree", "move_mount", "mkdirat", "umount2"}),  # of 600
+    "a network": ([*NEW_CAGES, *NETWORK], "EMFILE", networked, 5, 40, {"clone3", "openat", "sendmsg"}),
     "an image": (COLD, "EIO", in_image, 3, 50, {"clone3", "fsmount", "sendmsg"}),          # of 230
 }
 # What is made when it is asked for first, then kept: the request, the stride, how far (behind it the cell is made),

@@ -230,12 +230,14 @@ static void what_no_parser_would_make_is_refused(void **state)
 	REFUSED(p.deny[0].name[0] = 'a', "a range with a name");
 	REFUSED(p.allow[1].name[0] = 'a', "a rule for all that names something");
 	REFUSED(p.allow[1].prefix = 1, "a rule for all that names something");
+	REFUSED(p.allow[1].address.bytes[0] = 1, "a rule for all that names something");
 	REFUSED(p.allow[0].name[0] = 'E', "a name with capital letters");
 	REFUSED(p.allow[0].name[0] = '\0', "has an empty part between its dots");
 	REFUSED(p.allow[0].name[200] = 'x', "bytes behind a name");
 	REFUSED(memset(p.allow[0].name, 'a', sizeof(p.allow[0].name)),
 		"has a part of more than 63 bytes");
 	REFUSED(p.allow[0].prefix = 1, "a name with a range");
+	REFUSED(p.allow[0].address.bytes[0] = 1, "a name with a range");
 #undef REFUSED
 }
 

@@ -29,7 +29,7 @@ int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
 
 static char top[] = "/tmp/glovebox-stored-XXXXXX";
 static char dir[sizeof(top) + 16], above[sizeof(top) + 16];
-static bool no_inotify, no_watch;
+static bool no_inotify, no_watch, nowhere; /* nowhere: there is not even a root */
 static unsigned late; /* that many folders are made just after they were found to be missing */
 static struct stored s;
 
@@ -55,16 +55,16 @@ int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
 			make(dir);
 		errno = ENOENT;
 	}
-	if (no_watch)
-		errno = ENOSPC;
-	return no_watch ? -1 : r;
+	if (no_watch || nowhere)
+		errno = no_watch ? ENOSPC : ENOENT;
+	return no_watch || nowhere ? -1 : r;
 }
 
 static int begin(void **state)
 {
 	(void)state;
 	log_setup("test", LOG_LEVEL_ERR);
-	no_inotify = no_watch = false;
+	no_inotify = no_watch = nowhere = false;
 	late = 0;
 	stored_clear(&s);
 	return 0;
@@ -187,6 +187,12 @@ static void without_a_watch_there_is_no_descriptor(void **state)
 	no_inotify = false;
 	no_watch = true;
 	stored_open(&s, dir);
+	assert_int_equal(s.watch_fd, -1);
+	no_watch = false;
+	nowhere = true; /* up to the root, and no further */
+	stored_open(&s, dir);
+	assert_int_equal(s.watch_fd, -1);
+	stored_open(&s, "relative");
 	assert_int_equal(s.watch_fd, -1);
 }
 
