@@ -398,6 +398,7 @@ static void not_even_its_own_kind_can_be_signalled(void **state)
 static int aborts(int fd)
 {
 	(void)fd;
+	(void)signal(SIGSEGV, SIG_DFL); /* cmocka's */
 	abort();
 }
 
@@ -408,6 +409,24 @@ static void abort_is_seen_as_such(void **state)
 
 	(void)state;
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_false(WCOREDUMP(status));
+}
+
+/* Its filter knows no signal at all: whatever the kernel's Landlock has, gates have one uid. */
+static void a_gate_signals_no_other_and_its_abort_ends_it(void **state)
+{
+	struct confined victim, attacker;
+	int status;
+
+	(void)state;
+	victim = start(&gate, NULL);
+	victim_pid = victim.pid;
+	attacker = start(&gate, signals_victim);
+	assert_int_equal(finish(&attacker), 0);
+	assert_int_equal(finish(&victim), 0);
+	attacker = start(&gate, aborts);
+	status = finish(&attacker);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 	assert_false(WCOREDUMP(status));
 }
 
@@ -576,6 +595,7 @@ int main(void)
 		cmocka_unit_test(attacks_end_the_process),
 		cmocka_unit_test(not_even_its_own_kind_can_be_signalled),
 		cmocka_unit_test(abort_is_seen_as_such),
+		cmocka_unit_test(a_gate_signals_no_other_and_its_abort_ends_it),
 		cmocka_unit_test(uid_0_is_refused_before_anything_happens),
 		cmocka_unit_test(on_a_host_without_landlock_the_rest_is_enough),
 		cmocka_unit_test(without_its_readable_directory_it_does_not_begin),

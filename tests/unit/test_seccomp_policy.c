@@ -389,7 +389,7 @@ static const struct expectation gate_table[] = {
 	{ SYS_openat, { 0 }, ERRNO(ENOENT) },
 	{ SYS_mmap, { 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS }, ALLOW },
 	{ SYS_mmap, { 0, 4096, PROT_EXEC | GARBAGE, MAP_PRIVATE | MAP_ANONYMOUS }, KILL },
-	{ SYS_tgkill, { 1, 1, SIGABRT }, ALLOW },
+	{ SYS_tgkill, { 1, 1, SIGABRT }, ERRNO(EPERM) },
 	{ SYS_tgkill, { 1, 1, SIGKILL }, ERRNO(EPERM) },
 	{ SYS_kill, { 0 }, KILL },
 	{ SYS_listen, { 0 }, KILL },
