@@ -158,17 +158,23 @@ static void tcp_has_its_numbers_flags_and_options(void **state)
 	assert_int_equal(p.payload_len, 0);
 }
 
-static void replies_to_an_echo_are_echoes(void **state)
+static void echoes_and_their_answers_are_told_apart(void **state)
 {
 	(void)state;
-	make(ECHO4);
-	bytes[20] = 0;
-	assert_null(read_it());
-	assert_int_equal(p.kind, PACKET_ECHO);
-	make(ECHO6);
-	bytes[40] = 129;
-	assert_null(read_it());
-	assert_int_equal(p.kind, PACKET_ECHO);
+	for (unsigned reply = 0; reply < 2; reply++) {
+		make(ECHO4);
+		bytes[20] = reply ? 0 : 8;
+		put16(26, 0xabcd);
+		assert_null(read_it());
+		assert_int_equal(p.kind, PACKET_ECHO);
+		assert_int_equal(p.is_reply, reply);
+		assert_int_equal(p.sequence, 0xabcd);
+		make(ECHO6);
+		bytes[40] = (uint8_t)(128 + reply);
+		assert_null(read_it());
+		assert_int_equal(p.kind, PACKET_ECHO);
+		assert_int_equal(p.is_reply, reply);
+	}
 }
 
 static void bytes_behind_a_packet_are_not_of_it(void **state)
@@ -333,6 +339,69 @@ static void all_other_protocols_and_extension_headers_are_refused(void **state)
 	}
 }
 
+/* Whoever judges addresses would take it for one of IPv4, which the stack would not. */
+static void an_ipv6_packet_has_no_address_of_ipv4(void **state)
+{
+	static const char rule[] = "an IPv6 packet with an address of IPv4";
+	static const size_t addresses[] = { 8, 24 };
+
+	(void)state;
+	for (enum kind k = TCP6; k < KINDS; k++)
+		for (unsigned i = 0; i < ARRAY_LEN(addresses); i++) {
+			make(k);
+			assert_int_equal(
+				inet_pton(AF_INET6, "::ffff:8.8.8.8", bytes + addresses[i]), 1);
+			assert_refused(read_it(), rule, "kind", k);
+		}
+}
+
+/* So far as there is somebody to tell it to. */
+static void what_is_refused_may_be_answered(void **state)
+{
+	uint8_t packet[PACKET_MAX];
+	struct packet back;
+	size_t len;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		enum kind k = i < 3 ? ECHO4 : ECHO6;
+		size_t head = head_of(k);
+
+		make(k);
+		if (i == 0)
+			bytes[9] = IPPROTO_SCTP;
+		else if (i == 1)
+			bytes[0] = 0x46; /* with an option */
+		else if (i == 2)
+			put16(6, 0x2000); /* the first fragment */
+		else
+			bytes[6] = i == 3 ? IPPROTO_SCTP : IPPROTO_FRAGMENT;
+		assert_non_null(read_it());
+		assert_int_equal(p.len, bytes_len);
+		assert_address(&p.source, is_ipv4(k) ? "198.18.0.2" : "fd5c::2");
+		len = packet_refusal(&p, packet);
+		assert_null(packet_read(packet, len, &back));
+		assert_int_equal(back.kind, PACKET_ERROR);
+		assert_memory_equal(packet + head + 8, bytes, bytes_len);
+	}
+	make(UDP4);
+	put16(6, 0x2001); /* the others: RFC 1122, 3.2.2 */
+	assert_non_null(read_it());
+	assert_int_equal(p.len, 0);
+	make(UDP4);
+	bytes[0] = 0x44;
+	assert_non_null(read_it());
+	assert_int_equal(p.len, 0);
+	make(UDP4);
+	put16(2, 2000);
+	assert_non_null(read_it());
+	assert_int_equal(p.len, 0);
+	make(UDP6);
+	put16(4, 2000);
+	assert_non_null(read_it());
+	assert_int_equal(p.len, 0);
+}
+
 /* ---- ICMP ---- */
 
 static void put_icmp(bool ipv4, uint8_t type, uint8_t code)
@@ -355,9 +424,10 @@ static void of_icmp_there_are_echoes_errors_and_noise(void **state)
 {
 	(void)state;
 	for (unsigned type = 0; type < 256; type++) {
-		const char *four = type == 0 || type == 8    ? "echo"
-				   : type == 3 || type == 11 ? "error"
-							     : "refused";
+		const char *four = type == 0 || type == 8 ? "echo"
+				   : type == 3 || type == 4 || type == 5 || type == 11 || type == 12
+					   ? "error"
+					   : "refused";
 		const char *six = type == 128 || type == 129   ? "echo"
 				  : type < 128                 ? "error"
 				  : type >= 133 && type <= 136 ? "noise"
@@ -376,6 +446,84 @@ static void an_echo_with_a_code_is_none(void **state)
 	assert_refused(read_it(), "ICMP that is no echo", "code", 1);
 	put_icmp(false, 128, 1);
 	assert_refused(read_it(), "ICMP that is no echo", "code", 1);
+}
+
+/* ---- What an error is about ---- */
+
+/* An error about what is in `bytes`, of which it quotes `len`. */
+static void put_error(enum kind k, uint8_t type, uint8_t code, size_t len)
+{
+	static uint8_t quoted[BYTES_MAX];
+	bool ipv4 = is_ipv4(k);
+	size_t at;
+
+	memcpy(quoted, bytes, len);
+	at = put_ip(ipv4, ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, 8 + len);
+	bytes[at] = type;
+	bytes[at + 1] = code;
+	memcpy(bytes + at + 8, quoted, len);
+}
+
+static bool quotes(struct packet *ret)
+{
+	assert_null(read_it());
+	assert_int_equal(p.kind, PACKET_ERROR);
+	return packet_quoted(&p, ret);
+}
+
+static void an_error_is_about_what_it_quotes(void **state)
+{
+	struct packet asked, about;
+
+	(void)state;
+	for (enum kind k = TCP4; k < KINDS; k++) {
+		bool ipv4 = is_ipv4(k);
+
+		make(k);
+		if (k % 3 == ECHO4)
+			put16(head_of(k) + 6, 0xabcd);
+		assert_null(read_it());
+		asked = p;
+		put_error(k, ipv4 ? 3 : 1, 0, head_of(k) + 8);
+		assert_true(quotes(&about));
+		assert_int_equal(about.kind, asked.kind);
+		assert_int_equal(about.ipv4, ipv4);
+		assert_memory_equal(&about.source, &asked.source, sizeof(about.source));
+		assert_memory_equal(&about.target, &asked.target, sizeof(about.target));
+		assert_int_equal(about.source_port, asked.source_port);
+		assert_int_equal(about.target_port, asked.target_port);
+		if (k % 3 == ECHO4)
+			assert_int_equal(about.sequence, 0xabcd);
+		for (size_t len = 0; len < head_of(k) + 8; len++) {
+			make(k);
+			put_error(k, ipv4 ? 3 : 1, 0, len);
+			assert_false(quotes(&about));
+		}
+		/* The path takes less at a time: nothing has ended. */
+		make(k);
+		put_error(k, ipv4 ? 3 : 2, ipv4 ? 4 : 0, head_of(k) + 8);
+		assert_false(quotes(&about));
+	}
+}
+
+static void an_error_about_what_nobody_sends_is_about_nothing(void **state)
+{
+	struct packet about;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		make(i == 3 ? ECHO6 : ECHO4);
+		if (i == 0)
+			bytes[9] = IPPROTO_SCTP;
+		else if (i == 1)
+			bytes[20] = 0; /* a reply */
+		else if (i == 2)
+			bytes[0] = 0x4f; /* a longer header than there is */
+		else
+			bytes[0] = 0x45;
+		put_error(i == 3 ? ECHO6 : ECHO4, i == 3 ? 1 : 3, 0, i == 3 ? 48 : 28);
+		assert_false(quotes(&about));
+	}
 }
 
 /* RFC 3810: the one extension header that a kernel sends by itself. */
@@ -564,7 +712,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_programs_send_is_read_in_both_families),
 		cmocka_unit_test(tcp_has_its_numbers_flags_and_options),
-		cmocka_unit_test(replies_to_an_echo_are_echoes),
+		cmocka_unit_test(echoes_and_their_answers_are_told_apart),
 		cmocka_unit_test(bytes_behind_a_packet_are_not_of_it),
 		cmocka_unit_test(an_mtu_is_taken_and_a_byte_more_is_not),
 		cmocka_unit_test(what_is_cut_anywhere_is_refused),
@@ -574,8 +722,12 @@ int main(void)
 		cmocka_unit_test(options_of_ipv4_are_refused),
 		cmocka_unit_test(what_is_not_ip_is_refused),
 		cmocka_unit_test(all_other_protocols_and_extension_headers_are_refused),
+		cmocka_unit_test(an_ipv6_packet_has_no_address_of_ipv4),
+		cmocka_unit_test(what_is_refused_may_be_answered),
 		cmocka_unit_test(of_icmp_there_are_echoes_errors_and_noise),
 		cmocka_unit_test(an_echo_with_a_code_is_none),
+		cmocka_unit_test(an_error_is_about_what_it_quotes),
+		cmocka_unit_test(an_error_about_what_nobody_sends_is_about_nothing),
 		cmocka_unit_test(a_report_of_groups_is_noise_and_no_way_around),
 		cmocka_unit_test(a_refusal_comes_from_who_was_meant_and_quotes_the_packet),
 		cmocka_unit_test(a_refusal_quotes_no_more_than_has_room),

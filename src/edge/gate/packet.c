@@ -71,6 +71,13 @@ static const char *read_udp(const uint8_t *at, size_t len, struct packet *p)
 	return NULL;
 }
 
+/* To none of them is there an answer. */
+static bool is_icmp4_error(uint8_t type)
+{
+	return type == ICMP_DEST_UNREACH || type == ICMP_SOURCE_QUENCH || type == ICMP_REDIRECT ||
+	       type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETERPROB;
+}
+
 static const char *read_icmp(const uint8_t *at, size_t len, struct packet *p)
 {
 	uint8_t request = p->ipv4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST;
@@ -83,17 +90,18 @@ static const char *read_icmp(const uint8_t *at, size_t len, struct packet *p)
 		p->kind = PACKET_NOISE;
 		return NULL;
 	}
-	if (p->ipv4 ? at[0] == ICMP_DEST_UNREACH || at[0] == ICMP_TIME_EXCEEDED
-		    : at[0] < ICMP6_INFOMSG_MASK) {
+	p->payload = at + ICMP_HEAD;
+	p->payload_len = len - ICMP_HEAD;
+	if (p->ipv4 ? is_icmp4_error(at[0]) : at[0] < ICMP6_INFOMSG_MASK) {
 		p->kind = PACKET_ERROR;
 		return NULL;
 	}
 	if ((at[0] != request && at[0] != reply) || at[1] != 0)
 		return "ICMP that is no echo";
 	p->kind = PACKET_ECHO;
+	p->is_reply = at[0] == reply;
 	p->source_port = p->target_port = get16(at + 4);
-	p->payload = at + ICMP_HEAD;
-	p->payload_len = len - ICMP_HEAD;
+	p->sequence = get16(at + 6);
 	return NULL;
 }
 
@@ -110,20 +118,24 @@ static const char *read_transport(uint8_t protocol, const uint8_t *at, size_t le
 
 static const char *read_ipv4(const uint8_t *at, size_t len, struct packet *p)
 {
-	size_t whole;
+	static const char bad[] = "an IPv4 header that is not whole, or has options";
+	size_t whole, head = len < IPV4_HEAD ? 0 : 4u * (at[0] & 0xf);
 
-	if (len < IPV4_HEAD || at[0] != 0x45)
-		return "an IPv4 header that is not whole, or has options";
+	if (head < IPV4_HEAD)
+		return bad;
 	whole = get16(at + 2);
-	if (whole < IPV4_HEAD || whole > len)
-		return "an IPv4 packet of another length than it says";
-	if (get16(at + 6) & (IP_MF | IP_OFFMASK | IP_RF))
-		return "a fragment";
+	if (whole < head || whole > len)
+		return head > IPV4_HEAD ? bad : "an IPv4 packet of another length than it says";
 	p->ipv4 = true;
 	p->bytes = at;
-	p->len = whole;
 	map_ipv4(at + 12, &p->source);
 	map_ipv4(at + 16, &p->target);
+	/* RFC 1122, 3.2.2: what is refused of a datagram is told of its first fragment alone. */
+	p->len = get16(at + 6) & IP_OFFMASK ? 0 : whole;
+	if (head > IPV4_HEAD)
+		return bad;
+	if (get16(at + 6) & (IP_MF | IP_OFFMASK | IP_RF))
+		return "a fragment";
 	return read_transport(at[9], at + IPV4_HEAD, whole - IPV4_HEAD, p);
 }
 
@@ -142,6 +154,9 @@ static const char *read_ipv6(const uint8_t *at, size_t len, struct packet *p)
 	p->len = IPV6_HEAD + payload;
 	memcpy(p->source.bytes, at + 8, 16);
 	memcpy(p->target.bytes, at + 24, 16);
+	/* It would be taken for one of IPv4, by whoever judges its addresses. */
+	if (network_is_ipv4(&p->source) || network_is_ipv4(&p->target))
+		return "an IPv6 packet with an address of IPv4";
 	at += IPV6_HEAD;
 	if (p->bytes[6] == IPPROTO_HOPOPTS && payload > sizeof(router_alert) &&
 		memcmp(at, router_alert, sizeof(router_alert)) == 0 &&
@@ -165,6 +180,55 @@ const char *packet_read(const uint8_t *bytes, size_t len, struct packet *ret)
 	default:
 		return "a packet that is not IP";
 	}
+}
+
+/* ---- What an error is about ---- */
+
+/* Where the quoted packet's transport begins; NULL: there is nothing of it. The stack does not keep the
+ * lengths of what it quotes. */
+static const uint8_t *find_quoted(const struct packet *error, uint8_t *ret_protocol)
+{
+	const uint8_t *at = error->payload;
+	size_t head;
+
+	if (error->payload_len < IPV4_HEAD || at[0] >> 4 != (error->ipv4 ? 4 : 6))
+		return NULL;
+	head = error->ipv4 ? 4u * (at[0] & 0xf) : IPV6_HEAD;
+	if (error->payload_len < head + 8)
+		return NULL;
+	*ret_protocol = at[error->ipv4 ? 9 : 6];
+	return at + head;
+}
+
+bool packet_quoted(const struct packet *error, struct packet *ret)
+{
+	const uint8_t *icmp = error->payload - ICMP_HEAD, *at;
+	uint8_t protocol;
+
+	if (error->ipv4 ? icmp[0] == ICMP_DEST_UNREACH && icmp[1] == ICMP_FRAG_NEEDED
+			: icmp[0] == ICMP6_PACKET_TOO_BIG)
+		return false;
+	at = find_quoted(error, &protocol);
+	if (!at)
+		return false;
+	*ret = (struct packet){ .ipv4 = error->ipv4 };
+	if (error->ipv4) {
+		map_ipv4(error->payload + 12, &ret->source);
+		map_ipv4(error->payload + 16, &ret->target);
+	} else {
+		memcpy(ret->source.bytes, error->payload + 8, 16);
+		memcpy(ret->target.bytes, error->payload + 24, 16);
+	}
+	ret->source_port = get16(at);
+	ret->target_port = get16(at + 2);
+	ret->kind = protocol == IPPROTO_TCP ? PACKET_TCP : PACKET_UDP;
+	if (protocol == IPPROTO_TCP || protocol == IPPROTO_UDP)
+		return true;
+	ret->kind = PACKET_ECHO;
+	ret->source_port = ret->target_port = get16(at + 4);
+	ret->sequence = get16(at + 6);
+	return protocol == (error->ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) &&
+	       at[0] == (error->ipv4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST);
 }
 
 /* ---- Building ---- */

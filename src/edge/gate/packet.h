@@ -27,15 +27,16 @@ enum packet_kind {
 	PACKET_ERROR, /* ICMP's word that something did not arrive, and why */
 	PACKET_TCP,
 	PACKET_UDP,
-	PACKET_ECHO /* of ICMP or ICMPv6; both ports are its identifier */
+	PACKET_ECHO /* of ICMP or ICMPv6, or what answers it; both ports are its identifier */
 };
 
 struct packet {
 	enum packet_kind kind;
 	bool ipv4;
+	bool is_reply; /* ECHO: the answer to one */
 	struct network_address source, target;
 	uint16_t source_port, target_port;
-	uint32_t sequence, acknowledged; /* TCP's */
+	uint32_t sequence, acknowledged; /* TCP's; an echo has the first */
 	uint8_t flags;                   /* TCP's */
 	const uint8_t *payload;
 	size_t payload_len;
@@ -43,11 +44,17 @@ struct packet {
 	size_t len;
 };
 
-/* Read one. NULL: *ret is what it says. Otherwise why it is refused, as a constant text. */
+/* Read one. NULL: *ret is what it says. Otherwise why it is refused, as a constant text; if its addresses
+ * could be read, and an answer to it could be told to whoever has sent it, ret->len is not 0, and
+ * packet_refusal() makes one. */
 const char *packet_read(const uint8_t *bytes, size_t len, struct packet *ret)
 	__attribute__((nonnull));
 
-/* Build the packet that answers `p` (TCP, UDP or ECHO) in `ret`, of PACKET_MAX bytes. Both return its
+/* What an ERROR is about, as the cell has sent it: kind, addresses, ports, an echo's sequence. False: that
+ * cannot be read, or it ends nothing, being about the size of a packet. */
+bool packet_quoted(const struct packet *error, struct packet *ret) __attribute__((nonnull));
+
+/* Build the packet that answers `p` in `ret`, of PACKET_MAX bytes. Both return its
  * length.
  *
  *   refusal    ICMP's "administratively prohibited", as from the address that was meant
