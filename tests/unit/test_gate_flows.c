@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -149,24 +150,62 @@ static void many_connections_are_told_apart(void **state)
 	}
 }
 
+static void fill_table(enum packet_kind kind)
+{
+	for (unsigned i = 0; i < FLOWS_MAX; i++) {
+		struct packet p = packet_of(kind, (uint16_t)(1024 + i), 53);
+
+		(void)begin_flow(&p);
+		now_ns++;
+	}
+}
+
+static struct flow *flow_at(enum packet_kind kind, uint16_t cell_port)
+{
+	struct packet p = packet_of(kind, cell_port, 53);
+
+	return flows_find(&flows, &p, true);
+}
+
 static void a_full_table_takes_no_more_until_one_is_forgotten(void **state)
 {
-	struct packet p;
-	struct flow *last = NULL;
+	struct packet p = packet_of(PACKET_UDP, 1023, 53);
+	struct flow *one;
 
 	(void)state;
-	for (unsigned i = 0; i < FLOWS_MAX; i++) {
-		p = packet_of(PACKET_UDP, (uint16_t)(1024 + i), 53);
-		last = begin_flow(&p);
-	}
-	p = packet_of(PACKET_UDP, 1023, 53);
+	fill_table(PACKET_UDP);
 	assert_null(flows_begin(&flows, &p, "", now_ns));
 	assert_null(flows_find(&flows, &p, true));
 	assert_int_equal(flows.open, FLOWS_MAX);
 	assert_int_equal(flows.record.connections, FLOWS_MAX);
-	flows_forget(&flows, last);
+	one = flow_at(PACKET_UDP, 1030);
+	flows_forget(&flows, one);
 	assert_int_equal(flows.open, FLOWS_MAX - 1);
-	assert_ptr_equal(begin_flow(&p), last);
+	assert_ptr_equal(begin_flow(&p), one);
+}
+
+static void in_a_full_table_what_is_over_for_longest_gives_way(void **state)
+{
+	static const uint16_t ended[] = { 1500, 1200, 2000 };
+	struct packet p;
+
+	(void)state;
+	fill_table(PACKET_UDP);
+	for (unsigned i = 0; i < ARRAY_LEN(ended); i++)
+		flows_end(&flows, flow_at(PACKET_UDP, ended[i]));
+	p = packet_of(PACKET_TCP, 40000, 443);
+	(void)begin_flow(&p);
+	assert_null(flow_at(PACKET_UDP, 1200)); /* the first of the three to be quiet */
+	assert_non_null(flow_at(PACKET_UDP, 1500));
+	assert_non_null(flow_at(PACKET_UDP, 2000));
+	assert_int_equal(flows.open, FLOWS_MAX - 2);
+	p = packet_of(PACKET_TCP, 40001, 443);
+	(void)begin_flow(&p);
+	p = packet_of(PACKET_TCP, 40002, 443);
+	(void)begin_flow(&p);
+	p = packet_of(PACKET_TCP, 40003, 443);
+	assert_null(flows_begin(&flows, &p, "", now_ns));
+	assert_int_equal(flows.open, FLOWS_MAX);
 }
 
 /* ---- How they end ---- */
@@ -217,6 +256,42 @@ static void flags_mean_nothing_where_there_is_no_tcp(void **state)
 	assert_int_equal(flows.open, 1);
 }
 
+/* Of all kinds: what the stack has told. */
+static void what_has_ended_is_over_once_and_may_be_revived(void **state)
+{
+	struct packet p = packet_of(PACKET_UDP, 40000, 443), q = packet_of(PACKET_TCP, 40000, 443);
+	struct flow *f = begin_flow(&p), *g = begin_flow(&q);
+
+	(void)state;
+	assert_int_equal(flows.open, 2);
+	flows_end(&flows, f);
+	flows_end(&flows, f);
+	flows_end(&flows, g);
+	pass(g, &q, false, PACKET_TCP_RST);
+	assert_true(f->over && g->over);
+	assert_int_equal(flows.open, 0);
+	assert_ptr_equal(flows_find(&flows, &p, true), f); /* what comes late is its own */
+	flows_revive(&flows, f);
+	assert_false(f->over);
+	assert_int_equal(flows.open, 1);
+	assert_int_equal(flows.record.connections, 2);
+}
+
+static void echoes_count_as_no_open_connection(void **state)
+{
+	struct packet p = packet_of(PACKET_ECHO, 7, 7);
+	struct flow *f = begin_flow(&p);
+
+	(void)state;
+	assert_int_equal(flows.open, 0);
+	flows_end(&flows, f);
+	flows_revive(&flows, f);
+	assert_int_equal(flows.open, 0);
+	flows_forget(&flows, f);
+	assert_int_equal(flows.open, 0);
+	assert_int_equal(flows.record.connections, 1);
+}
+
 static bool is_there(const struct packet *p, uint64_t at_ns)
 {
 	flows_sweep(&flows, at_ns);
@@ -225,16 +300,36 @@ static bool is_there(const struct packet *p, uint64_t at_ns)
 
 static void what_is_idle_is_forgotten_after_five_minutes(void **state)
 {
+	static const enum packet_kind kinds[] = { PACKET_UDP, PACKET_ECHO };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct packet p = packet_of(kinds[i], 40000, 443);
+		struct flow *f;
+
+		now_ns = BEGAN_NS;
+		f = begin_flow(&p);
+		flows_end(&flows, f); /* over or not: it may go on */
+		assert_true(is_there(&p, BEGAN_NS + 300 * NS_PER_S));
+		flows_revive(&flows, f);
+		now_ns = BEGAN_NS + 200 * NS_PER_S;
+		pass(f, &p, false, 0); /* either direction keeps it */
+		assert_true(is_there(&p, BEGAN_NS + 500 * NS_PER_S));
+		assert_false(is_there(&p, BEGAN_NS + 500 * NS_PER_S + 1));
+		assert_int_equal(flows.open, 0);
+	}
+}
+
+/* The stack keeps its socket, too, and would go on with it. */
+static void tcp_is_kept_until_it_is_over_however_idle(void **state)
+{
 	struct packet p = packet_of(PACKET_TCP, 40000, 443);
 	struct flow *f = begin_flow(&p);
 
 	(void)state;
-	assert_true(is_there(&p, BEGAN_NS + 300 * NS_PER_S));
-	now_ns = BEGAN_NS + 200 * NS_PER_S;
-	pass(f, &p, false, 0); /* either direction keeps it */
-	assert_true(is_there(&p, BEGAN_NS + 500 * NS_PER_S));
-	assert_false(is_there(&p, BEGAN_NS + 500 * NS_PER_S + 1));
-	assert_int_equal(flows.open, 0);
+	pass(f, &p, true, PACKET_TCP_FIN); /* one side: the other may still be sending */
+	assert_true(is_there(&p, BEGAN_NS + 1000000 * NS_PER_S));
+	assert_int_equal(flows.open, 1);
 }
 
 static void what_is_over_is_forgotten_after_ten_seconds(void **state)
@@ -416,6 +511,57 @@ static void lines_that_have_no_room_are_counted_and_their_bytes_too(void **state
 		assert_int_equal(line(i)->bytes_out, 0);
 }
 
+static char *name_of(unsigned i)
+{
+	static char name[32];
+
+	(void)snprintf(name, sizeof(name), "n%u.example.org", i);
+	return name;
+}
+
+static void what_is_refused_takes_half_of_the_lines(void **state)
+{
+	struct packet p = packet_of(PACKET_TCP, 40000, 443);
+
+	(void)state;
+	for (unsigned i = 0; i < 500; i++)
+		flows_refuse(&flows, &p, name_of(i), NETWORK_PRIVATE, now_ns);
+	flows_look_up(&flows, name_of(0), NETWORK_OPERATOR, now_ns);
+	flows_refuse(&flows, &p, name_of(0), NETWORK_PRIVATE, now_ns); /* has its line */
+	assert_int_equal(flows.record.count, NETWORK_RECORD_MAX / 2);
+	assert_int_equal(flows.record.left_out, 500 + 1 - NETWORK_RECORD_MAX / 2);
+	assert_int_equal(flows.record.refused, 502);
+	assert_int_equal(line(0)->times, 2);
+}
+
+static void names_take_a_quarter_and_connections_have_the_rest(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	for (unsigned i = 0; i < 500; i++) {
+		flows_look_up(&flows, name_of(i), NETWORK_ALLOWED, now_ns);
+		flows_look_up(&flows, name_of(i), NETWORK_UNANSWERED, now_ns);
+	}
+	assert_int_equal(flows.record.count, NETWORK_RECORD_MAX * 3 / 4);
+	for (unsigned i = 0; i < NETWORK_RECORD_MAX / 4; i++) {
+		p = packet_of(PACKET_UDP, (uint16_t)(1024 + i), 53);
+		assert_int_not_equal(begin_flow(&p)->line, FLOWS_NONE);
+	}
+	p = packet_of(PACKET_UDP, 40000, 53);
+	assert_int_equal(begin_flow(&p)->line, FLOWS_NONE);
+	assert_int_equal(flows.record.left_out, 1000 - NETWORK_RECORD_MAX * 3 / 4 + 1);
+}
+
+static void bytes_of_look_ups_count_in_the_whole(void **state)
+{
+	(void)state;
+	flows_count(&flows, 30, true);
+	flows_count(&flows, 500, false);
+	assert_int_equal(flows.record.bytes_out, 30);
+	assert_int_equal(flows.record.bytes_in, 500);
+}
+
 /* ---- What the client sees ---- */
 
 static void what_has_changed_is_published_and_nothing_else_is_touched(void **state)
@@ -484,10 +630,14 @@ int main(void)
 		cmocka_unit_test_setup(what_differs_in_anything_is_another_connection, begin),
 		cmocka_unit_test_setup(many_connections_are_told_apart, begin),
 		cmocka_unit_test_setup(a_full_table_takes_no_more_until_one_is_forgotten, begin),
+		cmocka_unit_test_setup(in_a_full_table_what_is_over_for_longest_gives_way, begin),
 		cmocka_unit_test_setup(tcp_is_over_when_both_sides_have_ended_it, begin),
 		cmocka_unit_test_setup(tcp_is_over_when_either_side_resets_it, begin),
 		cmocka_unit_test_setup(flags_mean_nothing_where_there_is_no_tcp, begin),
+		cmocka_unit_test_setup(what_has_ended_is_over_once_and_may_be_revived, begin),
+		cmocka_unit_test_setup(echoes_count_as_no_open_connection, begin),
 		cmocka_unit_test_setup(what_is_idle_is_forgotten_after_five_minutes, begin),
+		cmocka_unit_test_setup(tcp_is_kept_until_it_is_over_however_idle, begin),
 		cmocka_unit_test_setup(what_is_over_is_forgotten_after_ten_seconds, begin),
 		cmocka_unit_test_setup(
 			a_packet_that_passed_after_the_sweeps_time_keeps_its_connection, begin),
@@ -500,6 +650,9 @@ int main(void)
 		cmocka_unit_test_setup(look_ups_are_lines_without_an_address, begin),
 		cmocka_unit_test_setup(
 			lines_that_have_no_room_are_counted_and_their_bytes_too, begin),
+		cmocka_unit_test_setup(what_is_refused_takes_half_of_the_lines, begin),
+		cmocka_unit_test_setup(names_take_a_quarter_and_connections_have_the_rest, begin),
+		cmocka_unit_test_setup(bytes_of_look_ups_count_in_the_whole, begin),
 		cmocka_unit_test_setup(
 			what_has_changed_is_published_and_nothing_else_is_touched, begin),
 		cmocka_unit_test_setup(what_the_client_writes_is_never_read, begin),

@@ -8,12 +8,17 @@
 
 #define CHAINS ARRAY_LEN(((struct flows *)NULL)->chains)
 
-/* Without a packet for that long it is forgotten; the stack behind has shorter times of its own for
- * UDP (4 minutes) and ICMP, and TCP's keepalive begins after two hours. */
+/* Without a packet for that long UDP and echoes are forgotten: a little longer than the stack behind keeps
+ * their sockets (4 minutes). */
 #define IDLE_NS (5 * 60 * NS_PER_S)
 /* TCP that is over: late packets still belong to it (twice a segment's life, RFC 9293, on the paths that
  * there are). */
 #define OVER_NS (10 * NS_PER_S)
+
+/* Lines for what was refused and for names that were looked up, so that neither takes the place of the
+ * connections that were made. */
+#define REFUSED_LINES   (NETWORK_RECORD_MAX / 2)
+#define LOOKED_UP_LINES (NETWORK_RECORD_MAX / 4)
 
 void flows_init(struct flows *f, uint64_t now_ns)
 {
@@ -61,6 +66,24 @@ struct flow *flows_find(struct flows *f, const struct packet *p, bool out)
 	return i == FLOWS_NONE ? NULL : &f->flows[i];
 }
 
+static bool counts(const struct flow *flow)
+{
+	return !flow->over && flow->kind != PACKET_ECHO;
+}
+
+void flows_end(struct flows *f, struct flow *flow)
+{
+	f->open -= counts(flow);
+	flow->over = true;
+}
+
+void flows_revive(struct flows *f, struct flow *flow)
+{
+	CHECK(flow->over && flow->kind != PACKET_TCP);
+	flow->over = false;
+	f->open += counts(flow);
+}
+
 void flows_forget(struct flows *f, struct flow *flow)
 {
 	uint32_t own = (uint32_t)(flow - f->flows);
@@ -69,9 +92,24 @@ void flows_forget(struct flows *f, struct flow *flow)
 	while (*at != own)
 		at = &f->flows[*at].next;
 	*at = flow->next;
-	f->open -= !flow->over;
+	f->open -= counts(flow);
 	*flow = (struct flow){ .next = f->free };
 	f->free = own;
+}
+
+/* Only when all are used. */
+static void make_room(struct flows *f)
+{
+	struct flow *oldest = NULL;
+
+	for (uint32_t i = 0; i < FLOWS_MAX; i++) {
+		struct flow *flow = &f->flows[i];
+
+		if (flow->over && (!oldest || flow->last_ns < oldest->last_ns))
+			oldest = flow;
+	}
+	if (oldest)
+		flows_forget(f, oldest);
 }
 
 /* ---- The record ---- */
@@ -166,9 +204,15 @@ static struct network_connection *find_line(
 static void note(struct flows *f, const struct network_connection *c)
 {
 	struct network_connection *same = find_line(&f->record, c);
+	bool allowed = c->verdict == NETWORK_ALLOWED;
+	uint32_t *lines = allowed ? &f->looked_up_lines : &f->refused_lines;
 
+	if (!same && *lines == (allowed ? LOOKED_UP_LINES : REFUSED_LINES)) {
+		f->record.left_out++;
+		return;
+	}
 	if (!same) {
-		(void)add_line(f, c);
+		*lines += add_line(f, c) != FLOWS_NONE;
 		return;
 	}
 	same->times += same->times < UINT32_MAX;
@@ -201,9 +245,12 @@ struct flow *flows_begin(struct flows *f, const struct packet *p, const char *na
 {
 	struct network_connection c = line_of(f, p, name, now_ns);
 	struct flow *flow;
-	uint32_t own = f->free, *chain;
+	uint32_t own, *chain;
 
 	CHECK(!flows_find(f, p, true));
+	if (f->free == FLOWS_NONE)
+		make_room(f);
+	own = f->free;
 	if (own == FLOWS_NONE)
 		return NULL;
 	flow = &f->flows[own];
@@ -220,18 +267,21 @@ struct flow *flows_begin(struct flows *f, const struct packet *p, const char *na
 		.next = *chain,
 	};
 	*chain = own;
-	f->open++;
+	f->open += counts(flow);
 	f->record.connections++;
 	return flow;
 }
 
 static void look_for_end(struct flows *f, struct flow *flow, const struct packet *p, bool out)
 {
-	bool was = flow->over;
-
 	flow->end_seen[out] |= (p->flags & PACKET_TCP_FIN) != 0;
-	flow->over |= (p->flags & PACKET_TCP_RST) || (flow->end_seen[0] && flow->end_seen[1]);
-	f->open -= flow->over && !was;
+	if ((p->flags & PACKET_TCP_RST) || (flow->end_seen[0] && flow->end_seen[1]))
+		flows_end(f, flow);
+}
+
+void flows_count(struct flows *f, size_t bytes, bool out)
+{
+	*(out ? &f->record.bytes_out : &f->record.bytes_in) += bytes;
 }
 
 void flows_pass(
@@ -240,7 +290,7 @@ void flows_pass(
 	struct network_record *r = &f->record;
 
 	flow->last_ns = now_ns;
-	*(out ? &r->bytes_out : &r->bytes_in) += p->payload_len;
+	flows_count(f, p->payload_len, out);
 	if (flow->line != FLOWS_NONE) {
 		struct network_connection *l = &r->lines[flow->line];
 
@@ -251,13 +301,17 @@ void flows_pass(
 		look_for_end(f, flow, p, out);
 }
 
+static bool is_stale(const struct flow *flow, uint64_t now_ns)
+{
+	uint64_t most_ns = flow->kind == PACKET_TCP ? OVER_NS : IDLE_NS;
+
+	/* A packet may have passed since the caller has asked the clock. */
+	return (flow->over || flow->kind != PACKET_TCP) && now_ns > flow->last_ns + most_ns;
+}
+
 void flows_sweep(struct flows *f, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < FLOWS_MAX; i++) {
-		struct flow *flow = &f->flows[i];
-
-		/* A packet may have passed since the caller has asked the clock. */
-		if (flow->used && now_ns > flow->last_ns + (flow->over ? OVER_NS : IDLE_NS))
-			flows_forget(f, flow);
-	}
+	for (uint32_t i = 0; i < FLOWS_MAX; i++)
+		if (f->flows[i].used && is_stale(&f->flows[i], now_ns))
+			flows_forget(f, &f->flows[i]);
 }

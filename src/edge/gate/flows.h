@@ -14,14 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More than any policy allows at once (api/fields.c), and some that are over and not forgotten. */
+/* More than any policy allows at once (wire/settings.h) and than there can be pings (pings.h) together;
+ * the rest are over, and give way when there is no other room. */
 #define FLOWS_MAX 2048u
 
 #define FLOWS_NONE UINT32_MAX
 
 struct flow {
 	bool used;
-	bool over;        /* TCP: reset, or ended on both sides */
+	bool over; /* TCP: reset, or ended on both sides; all: nothing of it is left in the stack */
 	bool end_seen[2]; /* TCP: FIN, from the cell and to it */
 	enum packet_kind kind;
 	uint16_t cell_port, port;
@@ -35,7 +36,8 @@ struct flows {
 	struct network_record record;
 	uint32_t dirty_from, dirty_to; /* lines that were not published */
 	uint64_t began_ns;
-	uint32_t open; /* used and not over */
+	uint32_t open; /* used and not over; but for echoes, which pings.h bounds */
+	uint32_t refused_lines, looked_up_lines;
 	uint32_t free; /* first of the chain of those that are not used */
 	uint32_t chains[1024];
 	struct flow flows[FLOWS_MAX];
@@ -47,8 +49,8 @@ void flows_init(struct flows *f, uint64_t now_ns) __attribute__((nonnull));
 struct flow *flows_find(struct flows *f, const struct packet *p, bool out)
 	__attribute__((nonnull, warn_unused_result));
 
-/* Begin one with a packet from the cell that has none. NULL: there is no room for it. `name`: what
- * was looked up for it. */
+/* Begin one with a packet from the cell that has none. When the table is full the one that is over for
+ * longest gives way; NULL: none is. `name`: what was looked up for it. */
 struct flow *flows_begin(struct flows *f, const struct packet *p, const char *name, uint64_t now_ns)
 	__attribute__((nonnull, warn_unused_result));
 
@@ -56,8 +58,17 @@ struct flow *flows_begin(struct flows *f, const struct packet *p, const char *na
 void flows_pass(struct flows *f, struct flow *flow, const struct packet *p, bool out,
 	uint64_t now_ns) __attribute__((nonnull));
 
-/* It is over, and its ports may serve anew. */
+/* The stack has nothing of it any more. It is remembered for a while: what comes late belongs to it. */
+void flows_end(struct flows *f, struct flow *flow) __attribute__((nonnull));
+
+/* One that is over, and not TCP, goes on. */
+void flows_revive(struct flows *f, struct flow *flow) __attribute__((nonnull));
+
+/* Its ports may serve anew. */
 void flows_forget(struct flows *f, struct flow *flow) __attribute__((nonnull));
+
+/* Bytes of what is no connection: look-ups. */
+void flows_count(struct flows *f, size_t bytes, bool out) __attribute__((nonnull));
 
 /* Something was refused: a packet from the cell, or with NULL what could not be read, or the look-up
  * of a name. What is refused again has no new line. */
@@ -69,5 +80,6 @@ void flows_look_up(struct flows *f, const char *name, enum network_verdict v, ui
 /* Copy what has changed into the client's memory. */
 void flows_publish(struct flows *f, struct network_record *shared) __attribute__((nonnull));
 
-/* Forget those of which nothing was heard for too long. */
+/* Forget those of which nothing was heard for too long. TCP that is not over is none of them, as the stack
+ * keeps its sockets, too. */
 void flows_sweep(struct flows *f, uint64_t now_ns) __attribute__((nonnull));
