@@ -58,6 +58,7 @@ struct network_policy {
 	X(SOURCE,      "not from the run's own address")                               \
 	X(THIS_HOST,   "an address of no host")                                        \
 	X(OWN,         "an address of the machine itself")                             \
+	X(NEIGHBOUR,   "an address on a network of the machine's")                     \
 	X(LOOPBACK,    "a loopback address")                                           \
 	X(PRIVATE,     "a private address")                                            \
 	X(SHARED,      "an address of a provider's own network (CGNAT)")               \
@@ -72,6 +73,9 @@ struct network_policy {
 	X(NO_RULE,     "allowed by no rule of the request")                            \
 	X(CONNECTIONS, "max_connections are open")                                     \
 	X(BYTES,       "max_bytes are used up")                                        \
+	X(NO_ECHO,     "echo requests are not carried here")                           \
+	X(ECHOES,      "too many echo requests without an answer")                     \
+	X(SOCKETS,     "no socket is left")                                            \
 	X(QUESTION,    "not a question for an address of a host")                      \
 	X(QUESTIONS,   "too many look-ups at once")                                    \
 	X(UNANSWERED,  "no resolver has answered")

@@ -9,7 +9,10 @@
 #include "edge/gate/rules.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define BEGAN_NS UINT64_C(1000000000)
 #define STEP_NS  UINT64_C(700000000)
@@ -44,6 +47,17 @@ static void check_built(
 	CHECK(network_same_bits(&back.target, &p->source, 128));
 }
 
+/* An answer with addresses of IPv4 in IPv6 would be refused itself. */
+static void check_refused(const struct packet *p)
+{
+	uint8_t packet[PACKET_MAX];
+	size_t len = packet_refusal(p, packet);
+
+	CHECK(len <= PACKET_MAX);
+	if (p->ipv4 || !(network_is_ipv4(&p->source) || network_is_ipv4(&p->target)))
+		check_built(p, packet, len, PACKET_ERROR);
+}
+
 static void answer(const struct packet *p)
 {
 	uint8_t packet[PACKET_MAX];
@@ -63,9 +77,25 @@ static void pass(const struct packet *p, bool out)
 	if (!flow)
 		return;
 	CHECK(flow->used && flows_find(&flows, p, out) == flow);
+	if (flow->over && p->kind != PACKET_TCP)
+		flows_revive(&flows, flow);
 	flows_pass(&flows, flow, p, out, now_ns);
 	if (flow->over && (p->flags & PACKET_TCP_SYN))
 		flows_forget(&flows, flow);
+}
+
+/* What it says is lost is over, and nothing is read beyond it. */
+static void take_error(const struct packet *error)
+{
+	struct packet about;
+	struct flow *flow;
+
+	if (!packet_quoted(error, &about))
+		return;
+	CHECK(about.kind == PACKET_TCP || about.kind == PACKET_UDP || about.kind == PACKET_ECHO);
+	flow = flows_find(&flows, &about, true);
+	if (flow)
+		flows_end(&flows, flow);
 }
 
 static void check_flows(void)
@@ -73,10 +103,16 @@ static void check_flows(void)
 	unsigned open = 0;
 
 	for (unsigned i = 0; i < FLOWS_MAX; i++)
-		open += flows.flows[i].used && !flows.flows[i].over;
+		open += flows.flows[i].used && !flows.flows[i].over &&
+			flows.flows[i].kind != PACKET_ECHO;
 	CHECK(open == flows.open);
+	for (unsigned i = 0; i < FLOWS_MAX; i++)
+		if (flows.flows[i].used && flows.flows[i].kind == PACKET_TCP)
+			flows_end(&flows, &flows.flows[i]);
 	flows_sweep(&flows, now_ns + UINT64_C(1000000000000));
 	CHECK(flows.open == 0);
+	for (unsigned i = 0; i < FLOWS_MAX; i++)
+		CHECK(!flows.flows[i].used);
 	CHECK(!network_record_fault(&flows.record));
 }
 
@@ -92,9 +128,14 @@ static void take_packets(struct fuzz *z)
 		bytes = fuzz_take(z, most | 7, &len);
 		block = fuzz_block(bytes, len);
 		if (packet_read((const uint8_t *)block, len, &p)) {
-			flows_refuse(&flows, NULL, "", NETWORK_UNREADABLE, now_ns);
+			CHECK(p.len <= len);
+			if (p.len > 0)
+				check_refused(&p);
+			flows_refuse(&flows, p.len > 0 ? &p : NULL, "", NETWORK_UNREADABLE, now_ns);
 		} else {
 			check_read(&p, block, len);
+			if (p.kind == PACKET_ERROR)
+				take_error(&p);
 			if (p.kind != PACKET_NOISE && p.kind != PACKET_ERROR) {
 				answer(&p);
 				pass(&p, (most & 8) != 0);
@@ -130,63 +171,96 @@ static void ask(struct fuzz *z)
 	free(block);
 }
 
-/* The number of a question that is open is put into it: nobody guesses that. */
-static void hear(struct fuzz *z, int peer)
+/* The resolver's end of each socket that the gate has opened, by the gate's end. */
+static int peers[1024];
+
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol)
+{
+	int pair[2];
+
+	CHECK(domain == AF_INET && protocol == 0);
+	CHECK(socketpair(AF_UNIX, type, 0, pair) == 0);
+	CHECK(pair[0] < (int)ARRAY_LEN(peers));
+	if (peers[pair[0]] > 0)
+		CHECK(close(peers[pair[0]]) == 0);
+	peers[pair[0]] = pair[1];
+	return pair[0];
+}
+
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len)
+{
+	(void)address;
+	(void)len;
+	CHECK(peers[fd] > 0);
+	return 0;
+}
+
+static void turn(void)
+{
+	struct pollfd polls[NAMES_POLLS];
+
+	names_fill(&names, polls);
+	if (poll(polls, NAMES_POLLS, 0) > 0)
+		names_hear(&names, polls, now_ns);
+}
+
+/* The number of a question that is open is put into it: nobody guesses that. By TCP it has its length in
+ * front of it. */
+static void hear(struct fuzz *z)
 {
 	size_t len, most = fuzz_u8(z) * 6u;
 	const uint8_t *bytes = fuzz_take(z, most, &len);
-	uint8_t message[2048];
+	const struct lookup *one = NULL;
+	uint8_t message[2 + 2048] = { (uint8_t)(len >> 8), (uint8_t)len };
 
-	memcpy(message, bytes, len);
-	for (unsigned i = 0; i < NAMES_ASKED_MAX && len >= 2; i++)
-		if (names.asked[i].used) {
-			message[0] = (uint8_t)(names.asked[i].id >> 8);
-			message[1] = (uint8_t)names.asked[i].id;
-		}
-	CHECK(send(peer, message, len, MSG_DONTWAIT) == (ssize_t)len);
-	names_hear(&names, 0);
-}
-
-static void drain(int peer)
-{
-	uint8_t message[512];
-
-	while (recv(peer, message, sizeof(message), MSG_DONTWAIT) >= 0)
-		;
+	for (unsigned i = 0; i < LOOKUPS_MAX && !one; i++)
+		if (names.lookups.all[i].used)
+			one = &names.lookups.all[i];
+	if (!one)
+		return;
+	memcpy(message + 2, bytes, len);
+	if (len >= 2) {
+		message[2] = (uint8_t)(one->id >> 8);
+		message[3] = (uint8_t)one->id;
+	}
+	if (one->is_tcp)
+		(void)send(peers[one->fd], message, len + 2, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		(void)send(peers[one->fd], message + 2, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	turn();
+	turn();
 }
 
 static void take_names(struct fuzz *z)
 {
-	static int pair[2];
+	static const struct network_address servers[2] = {
+		{ { [10] = 0xff, [11] = 0xff, 8, 8, 8, 8 } }, { { [10] = 0xff, [11] = 0xff, 8 } }
+	};
 
-	if (pair[0] == 0)
-		CHECK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
-	names = (struct names){ .rules = &rules,
-		.flows = &flows,
-		.send = on_packet,
-		.ctx = &names,
-		.fds = { pair[0] },
-		.servers = 1,
-		.credit = BEGAN_NS,
-		.credit_ns = BEGAN_NS };
+	names = (struct names){
+		.rules = &rules, .flows = &flows, .send = on_packet, .ctx = &names
+	};
+	names_open(&names, servers, ARRAY_LEN(servers), now_ns);
 	while (z->len > 0) {
 		switch (fuzz_u8(z) % 3) {
 		case 0:
 			ask(z);
 			break;
 		case 1:
-			hear(z, pair[1]);
+			hear(z);
 			break;
 		default:
 			now_ns += STEP_NS;
 			(void)names_tick(&names, now_ns);
 			break;
 		}
-		drain(pair[1]);
 	}
-	(void)names_tick(&names, now_ns + UINT64_C(10000000000));
+	for (unsigned i = 0; i < 2; i++) /* each resolver has its time */
+		(void)names_tick(&names, now_ns += UINT64_C(10000000000));
 	for (unsigned i = 0; i < NAMES_ASKED_MAX; i++)
-		CHECK(!names.asked[i].used);
+		CHECK(!names.asked[i].used && !names.lookups.all[i].used);
 	for (unsigned i = 0; i < rules.pin_count; i++)
 		CHECK(rules_judge_answer(&rules, &rules.pins[i].address) == NETWORK_ALLOWED);
 	CHECK(!network_record_fault(&flows.record));

@@ -1,12 +1,14 @@
 #include "tests/unit/names_play.h"
 
 #include "api/network.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,36 +16,64 @@
 
 struct play play;
 
+static const struct network_address servers[LOOKUPS_SERVERS_MAX] = {
+	{ { [10] = 0xff, [11] = 0xff, 192, 0, 2, 53 } }, { { 0x20, 0x01, [15] = 0x53 } },
+	{ { [10] = 0xff, [11] = 0xff, 127, 0, 0, 53 } }
+};
+
 /* ---- The machine's resolvers ---- */
 
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
 {
+	struct play_socket *s = &play.sockets[play.socket_count++];
 	int fds[2];
 
-	assert_true(play.sockets < NAMES_SERVERS_MAX);
+	assert_true(play.socket_count <= ARRAY_LEN(play.sockets));
 	assert_true(domain == AF_INET || domain == AF_INET6);
-	assert_int_equal(type, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK);
+	assert_int_equal(type & (SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_CLOEXEC | SOCK_NONBLOCK);
 	assert_int_equal(protocol, 0);
 	assert_int_equal(socketpair(AF_UNIX, type, 0, fds), 0);
-	play.peers[play.sockets++] = fds[1];
+	*s = (struct play_socket){
+		.own = fds[0], .peer = fds[1], .type = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)
+	};
 	return fds[0];
+}
+
+static unsigned server_of(const struct sockaddr *address)
+{
+	const void *at = address;
+	const uint8_t *bytes =
+		address->sa_family == AF_INET
+			? (const void *)&((const struct sockaddr_in *)at)->sin_addr
+			: (const void *)&((const struct sockaddr_in6 *)at)->sin6_addr;
+	unsigned len = address->sa_family == AF_INET ? 4 : 16;
+
+	for (unsigned i = 0; i < LOOKUPS_SERVERS_MAX; i++)
+		if (memcmp(servers[i].bytes + 16 - len, bytes, len) == 0)
+			return i;
+	fail_msg("a resolver that nobody has named");
+	return 0;
 }
 
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len)
 {
-	(void)fd;
-	memcpy(&play.connected[play.connects++], address, len);
-	errno = ENETUNREACH;
-	return play.connects == play.bad_connect ? -1 : 0;
+	struct play_socket *s = &play.sockets[play.socket_count - 1];
+
+	assert_int_equal(s->own, fd);
+	s->server = server_of(address);
+	memcpy(&s->address, address, len);
+	play.connects++;
+	errno = play.connects == play.bad_connect ? ENETUNREACH : EINPROGRESS;
+	return play.connects == play.bad_connect || s->type == SOCK_STREAM ? -1 : 0;
 }
 
 void play_close(void)
 {
 	names_close(&play.names);
-	while (play.sockets > 0)
-		(void)close(play.peers[--play.sockets]);
+	while (play.socket_count > 0)
+		(void)close(play.sockets[--play.socket_count].peer);
 }
 
 /* ---- Messages ---- */
@@ -204,14 +234,11 @@ static void allow(struct network_policy *p, const char *text)
 	assert_null(network_rule_parse(text, strlen(text), &p->allow[p->allow_count++], &at));
 }
 
-void play_open(unsigned servers)
+void play_open(unsigned count)
 {
-	static const struct network_address addresses[NAMES_SERVERS_MAX] = {
-		{ { [10] = 0xff, [11] = 0xff, 192, 0, 2, 53 } }, { { 0x20, 0x01, [15] = 0x53 } },
-		{ { [10] = 0xff, [11] = 0xff, 127, 0, 0, 53 } }
-	};
-	names_open(&play.names, addresses, servers);
-	play.names.credit_ns = play.now_ns;
+	for (unsigned i = 0; i < LOOKUPS_SERVERS_MAX; i++)
+		play.asked_at[i] = -1;
+	names_open(&play.names, servers, count, play.now_ns);
 }
 
 int play_begin(void **state)
@@ -226,7 +253,7 @@ int play_begin(void **state)
 	play.names = (struct names){
 		.rules = &play.rules, .flows = &play.flows, .send = on_packet, .ctx = &play.told
 	};
-	play.sockets = play.connects = play.bad_connect = 0;
+	play.socket_count = play.connects = play.bad_connect = 0;
 	play_open(2);
 	return 0;
 }
@@ -238,12 +265,27 @@ int play_end(void **state)
 	return 0;
 }
 
+bool play_was_asked_by(unsigned server, int type)
+{
+	for (unsigned i = 0; i < play.socket_count; i++) {
+		const struct play_socket *s = &play.sockets[i];
+		ssize_t n;
+
+		if (s->server != server || s->type != type)
+			continue;
+		n = recv(s->peer, play.message, sizeof(play.message), MSG_DONTWAIT);
+		if (n <= 0)
+			continue;
+		play.message_len = (size_t)n;
+		play.asked_at[server] = (int)i;
+		return true;
+	}
+	return false;
+}
+
 bool play_was_asked(unsigned server)
 {
-	ssize_t n = recv(play.peers[server], play.message, sizeof(play.message), MSG_DONTWAIT);
-
-	play.message_len = n < 0 ? 0 : (size_t)n;
-	return n >= 0;
+	return play_was_asked_by(server, SOCK_DGRAM);
 }
 
 unsigned play_asked_id(unsigned server)
@@ -252,12 +294,31 @@ unsigned play_asked_id(unsigned server)
 	return get16(play.message);
 }
 
+void play_turn(void)
+{
+	struct pollfd polls[NAMES_POLLS];
+
+	names_fill(&play.names, polls);
+	if (poll(polls, NAMES_POLLS, 0) > 0)
+		names_hear(&play.names, polls, play.now_ns);
+}
+
 void play_say_it(unsigned server)
 {
 	play.told.count = 0;
-	assert_int_equal(
-		send(play.peers[server], play.message, play.message_len, 0), play.message_len);
-	names_hear(&play.names, server);
+	/* Where nobody listens any more it is lost. */
+	if (play.asked_at[server] >= 0)
+		(void)send(play.sockets[play.asked_at[server]].peer, play.message, play.message_len,
+			MSG_NOSIGNAL);
+	play_turn();
+}
+
+void play_frame_it(void)
+{
+	memmove(play.message + 2, play.message, play.message_len);
+	play.message[0] = (uint8_t)(play.message_len >> 8);
+	play.message[1] = (uint8_t)play.message_len;
+	play.message_len += 2;
 }
 
 void play_resolve(const char *name, unsigned type, const char *const *addresses)

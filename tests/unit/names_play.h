@@ -1,5 +1,6 @@
 /* A run's resolver between a cell and the machine's resolvers, both of which are the test: the gate's
- * sockets are ends of pairs (-Wl,--wrap=socket,--wrap=connect), and the time is what it is told.
+ * sockets, one for each question, are ends of pairs (-Wl,--wrap=socket,--wrap=connect), and the time is
+ * what it is told.
  *
  *   runs in    unit tests
  */
@@ -20,10 +21,17 @@ extern struct play {
 	struct flows flows;
 	struct names names;
 	uint64_t now_ns;
-	int peers[NAMES_SERVERS_MAX]; /* the resolvers' ends */
-	unsigned sockets, connects;
-	unsigned bad_connect; /* the number of the one that fails, from 1; 0: none does */
-	struct sockaddr_storage connected[NAMES_SERVERS_MAX];
+	struct play_socket {
+		int own, peer; /* the gate's end, by its number then; the resolver's */
+		int type;
+		unsigned server;
+		struct sockaddr_storage address;
+	} sockets[256];
+	unsigned socket_count;
+	int asked_at
+		[LOOKUPS_SERVERS_MAX]; /* the socket that a resolver was asked at last; -1: none */
+	unsigned connects;
+	unsigned bad_connect;  /* the number of the one that fails, from 1; 0: none does */
 	uint8_t message[2048]; /* the one that is made, or was received */
 	size_t message_len;
 	struct told {           /* what the cell has been told last */
@@ -55,12 +63,18 @@ void play_put_address(const char *text);
 void play_ask_it(void);
 void play_ask(const char *name, unsigned type);
 
-/* What resolver `server` was asked, in the message. False: nothing. The other is its number. */
+/* What resolver `server` was asked, in the message. False: nothing. The second is its number. By TCP the
+ * message has its length in front of it. */
 bool play_was_asked(unsigned server);
+bool play_was_asked_by(unsigned server, int type);
 unsigned play_asked_id(unsigned server);
 
-/* Resolver `server` says what is in the message. */
+/* Resolver `server` says what is in the message where it was asked last; by TCP, with its length. */
 void play_say_it(unsigned server);
+void play_frame_it(void);
+
+/* Let the gate see what there is to see. */
+void play_turn(void);
 
 /* Ask for `name`, and let the first resolver say `addresses`, up to a NULL. */
 void play_resolve(const char *name, unsigned type, const char *const *addresses);

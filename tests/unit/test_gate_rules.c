@@ -358,20 +358,64 @@ static void all_of_ipv6_names_none_of_ipv4(void **state)
 	assert_int_equal(judge("::ffff:169.254.169.254", 443), NETWORK_METADATA);
 }
 
+static struct rules_own own_of(const char *address, uint8_t bits)
+{
+	return (struct rules_own){ address_of(address), bits };
+}
+
 static void the_machines_own_addresses_are_not_public(void **state)
 {
 	(void)state;
 	allow(&rules.asked, "*");
 	assert_int_equal(judge("8.8.8.8", 22), NETWORK_ALLOWED);
-	rules.own[0] = address_of("8.8.4.4");
-	rules.own[1] = address_of("8.8.8.8");
-	rules.own[2] = address_of("8.8.8.9");
+	rules.own[0] = own_of("8.8.4.4", 128);
+	rules.own[1] = own_of("8.8.8.8", 128);
+	rules.own[2] = own_of("8.8.8.9", 128);
 	rules.own_count = 2;
 	assert_int_equal(judge("8.8.8.8", 22), NETWORK_OWN);
 	assert_int_equal(judge("8.8.8.9", 22), NETWORK_ALLOWED);
 	allow(&rules.ceiling, "8.8.8.8:22");
 	assert_int_equal(judge("8.8.8.8", 22), NETWORK_ALLOWED);
 	assert_int_equal(judge("8.8.8.8", 23), NETWORK_OWN);
+}
+
+static void nor_are_those_of_its_neighbours(void **state)
+{
+	(void)state;
+	allow(&rules.asked, "*");
+	rules.own[0] = own_of("8.8.8.8", 96 + 29); /* .8 to .15 */
+	rules.own[1] = own_of("2600:1:2:3::7", 64);
+	rules.own[2] = own_of("8.8.8.10", 128); /* its own in a neighbour's network */
+	rules.own[3] = own_of("9.9.9.9", 128);  /* the end of a line: no neighbours */
+	rules.own_count = 4;
+	assert_int_equal(judge("8.8.8.7", 443), NETWORK_ALLOWED);
+	assert_int_equal(judge("8.8.8.8", 443), NETWORK_OWN);
+	assert_int_equal(judge("8.8.8.9", 443), NETWORK_NEIGHBOUR);
+	assert_int_equal(judge("8.8.8.10", 443), NETWORK_OWN);
+	assert_int_equal(judge("8.8.8.15", 443), NETWORK_NEIGHBOUR);
+	assert_int_equal(judge("8.8.8.16", 443), NETWORK_ALLOWED);
+	assert_int_equal(judge("9.9.9.8", 443), NETWORK_ALLOWED);
+	assert_int_equal(judge("2600:1:2:3::7", 443), NETWORK_OWN);
+	assert_int_equal(judge("2600:1:2:3:ffff::", 443), NETWORK_NEIGHBOUR);
+	assert_int_equal(judge("2600:1:2:4::7", 443), NETWORK_ALLOWED);
+	pin("neighbour.example.org", "8.8.8.9");
+	assert_int_equal(judge("8.8.8.9", 443), NETWORK_NEIGHBOUR);
+	allow(&rules.ceiling, "8.8.8.8/29");
+	assert_int_equal(judge("8.8.8.9", 443), NETWORK_ALLOWED);
+}
+
+/* What an interface has as its network is taken at its word: there is nothing behind a router then. */
+static void a_network_without_bits_is_all_of_its_family(void **state)
+{
+	(void)state;
+	allow(&rules.asked, "*");
+	rules.own[0] = own_of("8.8.8.8", 96);
+	rules.own_count = 1;
+	assert_int_equal(judge("9.9.9.9", 443), NETWORK_NEIGHBOUR);
+	assert_int_equal(judge("2600::1", 443), NETWORK_ALLOWED);
+	rules.own[0] = own_of("2600::1", 0);
+	assert_int_equal(judge("2a00::1", 443), NETWORK_NEIGHBOUR);
+	assert_int_equal(judge("9.9.9.9", 443), NETWORK_ALLOWED);
 }
 
 /* ---- Names ---- */
@@ -435,7 +479,7 @@ static void an_answer_may_not_lead_where_no_run_goes(void **state)
 	(void)state;
 	assert_int_equal(rules_judge_answer(&rules, &here), NETWORK_PRIVATE);
 	assert_int_equal(rules_judge_answer(&rules, &there), NETWORK_ALLOWED);
-	rules.own[0] = there;
+	rules.own[0] = (struct rules_own){ there, 128 };
 	rules.own_count = 1;
 	assert_int_equal(rules_judge_answer(&rules, &there), NETWORK_OWN);
 	allow(&rules.ceiling, "10.0.0.0/24:5432"); /* the port is not known yet */
@@ -495,6 +539,8 @@ int main(void)
 			a_range_with_a_port_names_what_is_not_public_for_that_port, begin),
 		cmocka_unit_test_setup(all_of_ipv6_names_none_of_ipv4, begin),
 		cmocka_unit_test_setup(the_machines_own_addresses_are_not_public, begin),
+		cmocka_unit_test_setup(nor_are_those_of_its_neighbours, begin),
+		cmocka_unit_test_setup(a_network_without_bits_is_all_of_its_family, begin),
 		cmocka_unit_test_setup(a_name_is_looked_up_when_both_allow_it_for_any_port, begin),
 		cmocka_unit_test_setup(a_name_that_is_denied_for_all_ports_is_not_looked_up, begin),
 		cmocka_unit_test_setup(a_name_speaks_of_the_addresses_that_it_led_to, begin),

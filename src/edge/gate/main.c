@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "edge/gate/names.h"
+#include "edge/gate/lookups.h"
 #include "edge/gate/rules.h"
 #include "edge/gate/special.h"
 #include "edge/gate/stack.h"
@@ -29,11 +29,8 @@
 #define RESOLV_CONF           "/etc/resolv.conf"
 #define RESOLV_CONF_BYTES_MAX 4096u
 
-/* Connections as far as the flows go, and what this process has besides. */
-#define OPEN_FILES 2100u
-
 struct host {
-	struct network_address own[RULES_OWN_MAX];
+	struct rules_own own[RULES_OWN_MAX];
 	unsigned own_count;
 	char resolv_conf[RESOLV_CONF_BYTES_MAX];
 	size_t resolv_conf_len;
@@ -54,7 +51,21 @@ static bool address_of(const struct sockaddr *a, struct network_address *ret)
 	return false;
 }
 
-/* The machine's own addresses: whoever connects to one has arrived without leaving it. */
+/* The bits of the network that an address is in, however few; all, where it has none. */
+static uint8_t bits_of(const struct network_address *a, const struct sockaddr *netmask)
+{
+	struct network_address mask;
+	uint8_t bits = network_is_ipv4(a) ? NETWORK_MAPPED_BITS : 0;
+
+	if (!address_of(netmask, &mask))
+		return 128;
+	while (bits < 128 && mask.bytes[bits / 8] & (0x80u >> bits % 8))
+		bits++;
+	return bits;
+}
+
+/* The machine's own addresses: whoever connects to one has arrived without leaving it. And their
+ * networks: who is there trusts the machine as a neighbour, whatever its address. */
 static int look_at_interfaces(struct host *ret, struct fault *f)
 {
 	struct ifaddrs *all;
@@ -74,7 +85,7 @@ static int look_at_interfaces(struct host *ret, struct fault *f)
 				"denied",
 				RULES_OWN_MAX);
 		}
-		ret->own[ret->own_count++] = a;
+		ret->own[ret->own_count++] = (struct rules_own){ a, bits_of(&a, i->ifa_netmask) };
 	}
 	freeifaddrs(all);
 	return 0;
@@ -141,7 +152,7 @@ static int read_policy(
 static int carry(const struct msg *m, const struct host *host, struct fault *f)
 {
 	static struct network_policy ceiling = { .allow_count = 1 }, asked;
-	struct network_address servers[NAMES_SERVERS_MAX];
+	struct network_address servers[LOOKUPS_SERVERS_MAX];
 	struct network_memory *memory = NULL;
 	struct stack_plan plan = {
 		.tun_fd = m->fds[0],
@@ -164,12 +175,11 @@ static int carry(const struct msg *m, const struct host *host, struct fault *f)
 	ceiling.max_bytes = m->as.GATE.max_bytes;
 	ceiling.max_rate = m->as.GATE.max_rate;
 	plan.shared = &memory->record;
-	plan.server_count = names_read_servers(host->resolv_conf, host->resolv_conf_len, servers);
+	plan.server_count = lookups_read_servers(host->resolv_conf, host->resolv_conf_len, servers);
 	s = stack_open(&plan, f);
 	if (!s)
 		return f->code;
-	stack_run(s);
-	return 0;
+	return stack_run(s, f);
 }
 
 static int run(struct fault *f)
@@ -178,7 +188,7 @@ static int run(struct fault *f)
 	static struct msg m;
 	struct confine_plan plan = {
 		.filter = CONFINE_GATE,
-		.open_files = OPEN_FILES,
+		.open_files = STACK_FILES_MAX,
 		.forbid_new_files = 1,
 		.keeps_network = 1,
 	};

@@ -34,12 +34,22 @@ enum network_verdict rules_judge_name(const struct rules *r, const char *name)
 								    : NETWORK_NO_RULE;
 }
 
-static bool is_own(const struct rules *r, const struct network_address *a)
+/* The machine itself, its neighbours, or neither. A network without bits is all of its family and
+ * nothing of the other. */
+static enum network_verdict whose(const struct rules *r, const struct network_address *a)
 {
-	for (unsigned i = 0; i < r->own_count; i++)
-		if (network_same_bits(&r->own[i], a, 128))
-			return true;
-	return false;
+	enum network_verdict v = NETWORK_ALLOWED;
+
+	for (unsigned i = 0; i < r->own_count; i++) {
+		const struct rules_own *own = &r->own[i];
+
+		if (network_same_bits(&own->address, a, 128))
+			return NETWORK_OWN;
+		if (network_is_ipv4(&own->address) == network_is_ipv4(a) &&
+			network_same_bits(&own->address, a, own->bits))
+			v = NETWORK_NEIGHBOUR;
+	}
+	return v;
 }
 
 /* Only a range or an address names what is not public, for its ports: "*" and a name mean the
@@ -66,7 +76,7 @@ static enum network_verdict kind_of(const struct rules *r, const struct network_
 {
 	enum network_verdict special = network_special(a);
 
-	return special == NETWORK_ALLOWED && is_own(r, a) ? NETWORK_OWN : special;
+	return special == NETWORK_ALLOWED ? whose(r, a) : special;
 }
 
 enum network_verdict rules_judge_answer(const struct rules *r, const struct network_address *a)

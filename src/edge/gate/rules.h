@@ -14,6 +14,13 @@
 #define RULES_PINS_MAX 1024u
 #define RULES_OWN_MAX  64u
 
+/* An address of the machine's, with the network that it is in: the first `bits` are those of its
+ * neighbours, too. */
+struct rules_own {
+	struct network_address address;
+	uint8_t bits; /* of 128; 128: it has no neighbours */
+};
+
 struct rules_pin {
 	uint64_t turn; /* when it was looked up last */
 	struct network_address address;
@@ -21,9 +28,9 @@ struct rules_pin {
 };
 
 struct rules {
-	struct network_policy ceiling;             /* the operator's */
-	struct network_policy asked;               /* the request's */
-	struct network_address own[RULES_OWN_MAX]; /* the machine's addresses */
+	struct network_policy ceiling;       /* the operator's */
+	struct network_policy asked;         /* the request's */
+	struct rules_own own[RULES_OWN_MAX]; /* the machine's addresses */
 	unsigned own_count;
 	struct rules_pin pins[RULES_PINS_MAX];
 	unsigned pin_count;
