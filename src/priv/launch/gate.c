@@ -2,10 +2,12 @@
 
 #include "base/fault.h"
 #include "base/own.h"
+#include "kernel/sys.h"
 #include "priv/launch/cell_internal.h"
 #include "wire/channel.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/wait.h>
 
 /* Before anything of the host, and after the programs. */
@@ -40,6 +42,55 @@ static int spawn(struct gate *g, const struct cell_factory *factory, struct faul
 	if (r == 0)
 		r = process_release(&g->process, f);
 	return r;
+}
+
+/* Its status when there is nobody at its channel's other end: main() was reached. */
+#define STATUS_ALONE 1
+#define START_MS     10000
+
+static int await_end(struct process *p)
+{
+	struct pollfd ended = { .fd = p->pidfd, .events = POLLIN };
+	struct rusage usage;
+	int status = 0;
+
+	if (sys.poll(&ended, 1, START_MS) <= 0)
+		process_kill(p);
+	while (process_reap(p, &status, &usage) == 0)
+		(void)sys.poll(&ended, 1, -1);
+	return status;
+}
+
+int gate_check(int image_fd, struct fault *f)
+{
+	struct process_plan plan = {
+		.image_fd = image_fd,
+		.argv = { "glovebox", "@gate", NULL },
+		.out_fd = -1,
+		.err_fd = -1,
+		.pidns_of = -1,
+		.cgroup_fd = -1,
+		.new_session = 1,
+	};
+	struct process p;
+	int status, r = process_spawn(&plan, &p, f);
+
+	if (r < 0)
+		return fault_wrap(f, "start a gate");
+	r = process_release(&p, f);
+	if (r < 0)
+		process_kill(&p);
+	status = await_end(&p);
+	process_close(&p);
+	if (r < 0)
+		return fault_wrap(f, "start a gate");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_ALONE)
+		return 0;
+	return fault_say(f, -ENOPKG,
+		"gates cannot be started (%s %d), which `network: true` needs: is libslirp0 "
+		"installed?",
+		WIFSIGNALED(status) ? "ended by signal" : "ended with",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 static int instruct(const struct gate *g, const struct cell_factory *factory, const struct cell *c,

@@ -24,6 +24,10 @@ struct gate {
 /* One that owns nothing. */
 void gate_clear(struct gate *g) __attribute__((nonnull));
 
+/* Can gates be started here? One is, and ends, for it has nobody to work for: what it needs of the host's
+ * libraries is there. Takes some milliseconds, 10 s at most. */
+int gate_check(int image_fd, struct fault *f) __attribute__((nonnull));
+
 /* Start it for `c`, which has an interface. `memory_fd` (borrowed) is its client's: struct
  * network_memory. After a failure it may stand as far as it came, and is ended as any other. */
 int gate_start(struct gate *g, const struct cell_factory *factory, const struct cell *c,

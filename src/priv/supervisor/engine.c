@@ -7,6 +7,7 @@
 #include "kernel/process.h"
 #include "kernel/sys.h"
 #include "kernel/tun.h"
+#include "priv/launch/gate.h"
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/images.h"
 #include "priv/supervisor/scope.h"
@@ -144,6 +145,17 @@ static int make_groups(struct engine *e, struct fault *f)
 	return r;
 }
 
+/* What runs with a network need of the host. */
+static int open_network(struct engine *e, struct fault *f)
+{
+	int r = tun_check(f);
+
+	if (r == 0)
+		r = process_image("glovebox-gate", gate_image_start,
+			(size_t)(gate_image_end - gate_image_start), &e->gate_fd, f);
+	return r < 0 ? r : gate_check(e->gate_fd, f);
+}
+
 static int prepare(struct engine *e, struct fault *f)
 {
 	int swept, r = lease_take(&e->lease, f);
@@ -182,10 +194,7 @@ static int prepare(struct engine *e, struct fault *f)
 		return r;
 	r = make_groups(e, f);
 	if (r == 0 && e->settings.network)
-		r = tun_check(f);
-	if (r == 0 && e->settings.network)
-		r = process_image("glovebox-gate", gate_image_start,
-			(size_t)(gate_image_end - gate_image_start), &e->gate_fd, f);
+		r = open_network(e, f);
 	if (r < 0)
 		return r;
 	e->factory = (struct cell_factory){
