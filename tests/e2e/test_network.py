@@ -3,14 +3,17 @@ do not, and what the reply says of it."""
 import json
 import os
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from harness import census
 from harness.background import Background
-from harness.internet import FORBIDDEN, FORBIDDEN6, HOST4, HOST6, METADATA, PUBLIC4, PUBLIC6, Internet
+from harness.internet import (FORBIDDEN, FORBIDDEN6, HOST4, HOST6, LIBC, METADATA, MS_BIND, NEIGHBOUR4, NEIGHBOUR6, PUBLIC4, PUBLIC6,
+                              UNREACHABLE, Internet, check)
 from harness.poll import wait_for
-from harness.server import Server
+from harness.server import PROGRAM, Server
 
 CALLS = """
 import json, socket
@@ -114,6 +117,28 @@ def test_the_reasons_tell_the_kinds_apart(server):
         "an address of a provider's own network (CGNAT)"]
 
 
+def test_the_neighbours_are_not_public_whatever_their_addresses(server):
+    told, network, _ = ask(server, f"tell([tcp('{NEIGHBOUR4}', 80), tcp('{NEIGHBOUR6}', 81)])")
+    assert told in (["OSError 113"] * 2, ["OSError 113", "PermissionError 13"]), told
+    assert [c["reason"] for c in network["connections"]] == ["an address on a network of the machine's"] * 2
+
+
+def test_what_could_not_be_connected_is_not_open(start):
+    few = start("--network", "--network-connections", "2")
+    told, network, _ = ask(few, f"tell([tcp('{UNREACHABLE}', 80) for _ in range(5)] + [tcp('{PUBLIC4}', 80)])")
+    assert told == ["OSError 113"] * 5 + ["hello"]
+    assert (network["allowed"], network["denied"]) == (6, 0)
+
+
+def test_what_programs_have_no_need_of_fails_at_once(server):
+    """A datagram that has to go in fragments."""
+    code = (f"s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(5)\ns.connect(('{PUBLIC4}', 7))\n"
+            "s.send(b'x' * 20000)\ntry: tell(len(s.recv(20000)))\nexcept OSError as e: tell(type(e).__name__ + ' ' + str(e.errno))")
+    told, network, _ = ask(server, code)
+    assert told == "OSError 113"
+    assert only(network)["reason"] == "not TCP, UDP or an echo request as programs send them"
+
+
 def test_the_loopback_is_the_cells_own(server):
     told, network, _ = ask(server, "s = socket.create_server(('127.0.0.1', 0))\n"
                                    "c = socket.create_connection(s.getsockname())\ntell(tcp('127.0.0.1', 80))")
@@ -129,6 +154,17 @@ def test_names_lead_to_addresses_and_the_record_knows_them(server):
         ("dns", "example.org"), ("dns", "nowhere.example.org")]
     # One of its two addresses; IPv6 comes first, where nobody listens on that port.
     assert [c["name"] for c in lines if c["bytes_in"]] == ["example.org"]
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_by_tcp(server):
+    told, network, _ = ask(server, "tell(look_up('large.example.org'))")
+    assert len(told) == 16 and all(a.startswith("93.184.217.") for a in told)
+    assert network["denied"] == 0
+
+
+def test_look_ups_count_in_the_bytes(server):
+    _, network, _ = ask(server, "tell(look_up('example.org'))")
+    assert network["bytes_out"] == 2 * 29 and network["bytes_in"] > network["bytes_out"]
 
 
 def test_a_name_that_leads_inside_has_no_address(server):
@@ -243,6 +279,16 @@ def test_a_gate_has_no_rights_and_sees_nothing(server):
     assert os.listdir(f"/proc/{status['Pid']}/root") == []
     os.kill(int(status["Pid"]), signal.SIGKILL)
     run.result()
+
+
+def test_a_server_that_cannot_start_gates_says_so_at_its_start(net):
+    def without_library():
+        net.preexec()
+        for path in Path("/usr/lib").glob("*/libslirp.so.0.*"):
+            check(LIBC.mount(b"/dev/null", os.fsencode(path), None, MS_BIND, None), "hide a library")
+    done = subprocess.run([PROGRAM, "serve", "--listen", "127.0.0.1:0", "--network"], preexec_fn=without_library,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode not in (0, None) and "libslirp0" in done.stderr, done.stderr
 
 
 def test_when_runs_are_over_nothing_of_their_networks_is_left(server):

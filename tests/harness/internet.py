@@ -17,6 +17,8 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 PUBLIC4, PUBLIC6 = "93.184.216.34", "2606:2800:220:1::34"
 OTHER4 = "93.184.216.35"
 HOST4, HOST6 = "198.41.0.4", "2001:503:ba3e::2:30"  # the machine's own, public ones
+NEIGHBOUR4, NEIGHBOUR6 = "198.41.0.1", "2001:503:ba3e::1"  # on the machine's own networks
+UNREACHABLE = "93.184.218.1"  # the machine has no way there
 RESOLVER = "192.0.43.8"
 METADATA = "169.254.169.254"
 PRIVATE = ["10.1.1.1", "172.16.0.1", "192.168.7.1", "100.64.0.1"]
@@ -28,6 +30,7 @@ NAMES = {
     ("www.example.org", "A"): [PUBLIC4], ("other.example.net", "A"): [OTHER4],
     ("rebind.example.org", "A"): ["10.1.1.1", METADATA],
     ("half.example.org", "A"): ["10.1.1.1", PUBLIC4],
+    ("large.example.org", "A"): [f"93.184.217.{i}" for i in range(1, 61)],  # too large for a datagram
 }
 
 
@@ -78,10 +81,11 @@ class Internet:
                 one.run("ip", "link", "set", name, "up")
         self.host.run("ip", "address", "add", f"{HOST4}/24", "dev", "h0")
         self.host.run("ip", "address", "add", f"{HOST6}/64", "dev", "h0", "nodad")
-        self.world.run("ip", "address", "add", "198.41.0.1/24", "dev", "w0")
-        self.world.run("ip", "address", "add", "2001:503:ba3e::1/64", "dev", "w0", "nodad")
-        self.host.run("ip", "route", "add", "default", "via", "198.41.0.1")
-        self.host.run("ip", "-6", "route", "add", "default", "via", "2001:503:ba3e::1")
+        self.world.run("ip", "address", "add", f"{NEIGHBOUR4}/24", "dev", "w0")
+        self.world.run("ip", "address", "add", f"{NEIGHBOUR6}/64", "dev", "w0", "nodad")
+        self.host.run("ip", "route", "add", "default", "via", NEIGHBOUR4)
+        self.host.run("ip", "-6", "route", "add", "default", "via", NEIGHBOUR6)
+        self.host.run("ip", "route", "add", "unreachable", f"{UNREACHABLE}/32")
         for a in (PUBLIC4, OTHER4, RESOLVER, *(f for f in FORBIDDEN if not f.startswith("240."))):
             self.world.run("ip", "address", "add", f"{a}/32", "dev", "lo")
         for a in (PUBLIC6, *FORBIDDEN6):

@@ -1,6 +1,7 @@
 """What answers in a namespace of internet.py, until stdin ends: TCP that sends back what it gets, on
 ports 80 (IPv4) and 81 (IPv6), of every address that there is; UDP that does so on port 7; and in the
-world a resolver of the names that internet.py knows."""
+world a resolver of the names that internet.py knows, which says of what is larger than a datagram (512
+bytes) that it was cut off, and all of it by TCP."""
 import os
 import socket
 import struct
@@ -62,14 +63,30 @@ def answer(question):
     return question[:2] + struct.pack("!HHHHH", flags, 1, len(addresses), 0, 0) + question[12:at + 5] + records
 
 
+def cut(whole):
+    if len(whole) <= 512:
+        return whole
+    end = whole.index(b"\xc0\x0c")
+    return whole[:2] + bytes([whole[2] | 2]) + whole[3:6] + bytes(2) + whole[8:end]
+
+
+def answer_by_tcp(connection):
+    with connection:
+        question = connection.recv(65536)
+        whole = answer(question[2:])
+        connection.sendall(struct.pack("!H", len(whole)) + whole)
+
+
 def serve_names():
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind((RESOLVER, 53))
+    tcp = socket.create_server((RESOLVER, 53))
 
     def step():
         question, to = s.recvfrom(65536)
-        s.sendto(answer(question), to)
+        s.sendto(cut(answer(question)), to)
     forever(step)
+    forever(lambda: answer_by_tcp(tcp.accept()[0]))
 
 
 def main():
