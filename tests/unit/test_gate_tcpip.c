@@ -1,6 +1,8 @@
 /* The TCP/IP stack itself (libslirp), between packets of a cell and sockets of this process. */
 #include "unit.h"
 
+#include "base/check.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "edge/gate/tcpip.h"
 
@@ -11,10 +13,19 @@
 #include <unistd.h>
 
 static struct tcpip tcpip;
+static uint64_t ahead_ns; /* of the clock is the stack's time */
+
+uint64_t __real_clock_ns(void);
+uint64_t __wrap_clock_ns(void);
+uint64_t __wrap_clock_ns(void)
+{
+	return __real_clock_ns() + ahead_ns;
+}
 
 static struct {
 	uint8_t bytes[PACKET_MAX];
-	struct packet p; /* the last that was not noise; its len is 0: none */
+	struct packet p; /* the last about `port`, or an error; its len is 0: none */
+	uint16_t port;
 } told;
 
 static void take(void *ctx, const uint8_t *packet, size_t len)
@@ -22,7 +33,8 @@ static void take(void *ctx, const uint8_t *packet, size_t len)
 	struct packet p;
 
 	assert_ptr_equal(ctx, &told);
-	if (packet_read(packet, len, &p) || p.kind == PACKET_NOISE)
+	if (packet_read(packet, len, &p) || p.kind == PACKET_NOISE ||
+		(p.kind != PACKET_ERROR && p.source_port != told.port))
 		return;
 	memcpy(told.bytes, packet, len);
 	assert_null(packet_read(told.bytes, len, &told.p));
@@ -64,6 +76,7 @@ static void send_it(uint8_t protocol, uint16_t port, size_t len)
 	put16(sum_at, sum_of(12, 20 + len, protocol + len));
 	assert_null(packet_read(bytes, 20 + len, &p));
 	told.p.len = 0;
+	told.port = port;
 	tcpip_send(&tcpip, &p);
 }
 
@@ -76,17 +89,20 @@ static void connect_to(uint16_t port)
 	send_it(IPPROTO_TCP, port, 20);
 }
 
+static void turn(uint32_t wait_ms)
+{
+	struct pollfd polls[8];
+	unsigned count = tcpip_fill(&tcpip, polls, 0, 8, &wait_ms);
+	int n = poll(polls, count, (int)wait_ms);
+
+	tcpip_hear(&tcpip, n < 0);
+}
+
 /* Until the stack has said something. */
 static void wait_for_word(void)
 {
-	for (unsigned i = 0; i < 100 && told.p.len == 0; i++) {
-		struct pollfd polls[8];
-		uint32_t wait_ms = 1000;
-		unsigned count = tcpip_fill(&tcpip, polls, 0, 8, &wait_ms);
-		int n = poll(polls, count, (int)(wait_ms < 100 ? wait_ms : 100));
-
-		tcpip_hear(&tcpip, n < 0);
-	}
+	for (unsigned i = 0; i < 100 && told.p.len == 0; i++)
+		turn(100);
 	assert_true(told.p.len > 0);
 }
 
@@ -132,6 +148,35 @@ static void where_nobody_listens_it_is_reset(void **state)
 	wait_for_word();
 	assert_int_equal(told.p.kind, PACKET_TCP);
 	assert_true(told.p.flags & PACKET_TCP_RST);
+}
+
+/* TCP is remembered until it is over: a connection that nobody answers must come to an end, too. */
+static void where_nobody_answers_it_is_reset_after_75_seconds(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	unsigned half_seconds = 0;
+	int fd, waiting[8];
+	uint16_t port;
+
+	(void)state;
+	port = open_port(SOCK_STREAM, &fd);
+	assert_int_equal(listen(fd, 0), 0);
+	a.sin_port = htons(port);
+	for (unsigned i = 0; i < ARRAY_LEN(waiting); i++) { /* more than it has room for */
+		waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)connect(waiting[i], (const struct sockaddr *)&a, sizeof(a));
+	}
+	connect_to(port);
+	for (; told.p.len == 0 && half_seconds < 200; half_seconds++) {
+		ahead_ns += NS_PER_S / 2;
+		turn(0);
+	}
+	assert_int_equal(told.p.kind, PACKET_TCP);
+	assert_true(told.p.flags & PACKET_TCP_RST);
+	assert_in_range(half_seconds, 140, 160);
+	for (unsigned i = 0; i < ARRAY_LEN(waiting); i++)
+		(void)close(waiting[i]);
+	(void)close(fd);
 }
 
 static void a_datagram_goes_out_and_one_comes_back(void **state)
@@ -204,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_connection_is_made_with_a_socket),
 		cmocka_unit_test(where_nobody_listens_it_is_reset),
+		cmocka_unit_test(where_nobody_answers_it_is_reset_after_75_seconds),
 		cmocka_unit_test(a_datagram_goes_out_and_one_comes_back),
 		cmocka_unit_test(a_datagram_to_nobody_is_told_with_what_it_was),
 		cmocka_unit_test(there_is_a_timer_and_it_is_armed_again),
