@@ -57,9 +57,11 @@ struct network_record *api_network_read(int fd)
 
 static void put_address(struct writer *w, const struct network_connection *c)
 {
+	static const struct network_address none;
 	char text[INET6_ADDRSTRLEN];
 
-	if (c->protocol == NETWORK_DNS || c->protocol == NETWORK_OTHER)
+	if (c->protocol == NETWORK_DNS ||
+		(c->protocol == NETWORK_OTHER && network_same_bits(&c->address, &none, 128)))
 		writer_null(w, "address");
 	else if (network_is_ipv4(&c->address))
 		writer_string(w, "address",

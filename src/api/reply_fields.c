@@ -235,7 +235,7 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "name",
 		"What was looked up; of a connection the name that last led to its address.",
 		"\"example.org\"", 0 },
-	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "address", "Where to; null for a look-up.",
+	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "address", "Where to; null for a look-up, and of what could not be read.",
 		"\"93.184.216.34\"", 0 },
 	{ REPLY_CONNECTION, REPLY_INTEGER_OR_NULL, "port", "Its port, if it has one.", "443", 0 },
 	{ REPLY_CONNECTION, REPLY_INTEGER, "bytes_in", "Bytes that it received.", "1256", 0 },
