@@ -136,6 +136,7 @@ def test_what_programs_have_no_need_of_fails_at_once(server):
             "s.send(b'x' * 20000)\ntry: tell(len(s.recv(20000)))\nexcept OSError as e: tell(type(e).__name__ + ' ' + str(e.errno))")
     told, network, _ = ask(server, code)
     assert told == "OSError 113"
+    assert (only(network)["address"], only(network)["times"]) == (PUBLIC4, 2)
     assert only(network)["reason"] == "not TCP, UDP or an echo request as programs send them"
 
 

@@ -22,7 +22,7 @@ enum kind {
 
 #define PAYLOAD     "ping"
 #define PAYLOAD_LEN 4u
-#define BYTES_MAX (PACKET_MAX + 64)
+#define BYTES_MAX   (PACKET_MAX + 64)
 
 static uint8_t bytes[BYTES_MAX];
 static size_t bytes_len;
@@ -388,6 +388,8 @@ static void what_is_refused_may_be_answered(void **state)
 	put16(6, 0x2001); /* the others: RFC 1122, 3.2.2 */
 	assert_non_null(read_it());
 	assert_int_equal(p.len, 0);
+	assert_non_null(p.bytes);
+	assert_address(&p.target, "203.0.113.7");
 	make(UDP4);
 	bytes[0] = 0x44;
 	assert_non_null(read_it());
@@ -396,6 +398,7 @@ static void what_is_refused_may_be_answered(void **state)
 	put16(2, 2000);
 	assert_non_null(read_it());
 	assert_int_equal(p.len, 0);
+	assert_null(p.bytes);
 	make(UDP6);
 	put16(4, 2000);
 	assert_non_null(read_it());

@@ -470,6 +470,11 @@ static void what_programs_do_not_send_is_refused_at_once(void **state)
 	bytes[6] = 0x20; /* the first of several fragments */
 	cell_sends();
 	assert_refused(NETWORK_UNREADABLE);
+	bytes[6] = 0;
+	bytes[7] = 9; /* the next one: nobody is told, and its line is the first one's */
+	cell_sends();
+	assert_int_equal(cell_gets().len, 0);
+	assert_int_equal(stack->flows.record.lines[stack->flows.record.count - 1].times, 2);
 	put_echo(CELL4, "1.1.1.1", true, 7, 1);
 	cell_sends();
 	assert_refused(NETWORK_UNREADABLE);

@@ -44,9 +44,9 @@ struct packet {
 	size_t len;
 };
 
-/* Read one. NULL: *ret is what it says. Otherwise why it is refused, as a constant text; if its addresses
- * could be read, and an answer to it could be told to whoever has sent it, ret->len is not 0, and
- * packet_refusal() makes one. */
+/* Read one. NULL: *ret is what it says. Otherwise why it is refused, as a constant text: then ret->bytes is
+ * not NULL if its addresses could be read, and ret->len not 0 if whoever has sent it can be told besides,
+ * for which packet_refusal() makes an answer. */
 const char *packet_read(const uint8_t *bytes, size_t len, struct packet *ret)
 	__attribute__((nonnull));
 

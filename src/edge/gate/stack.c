@@ -238,15 +238,18 @@ static void ask(struct stack *s, const struct packet *p)
 	names_ask(&s->names, p, clock_ns());
 }
 
-/* Of what cannot be read so much may be known that there is an answer. */
+/* Of what cannot be read so much may be known that the record says where to, or that there is an
+ * answer. */
 static void refuse_unreadable(struct stack *s, const struct packet *p)
 {
-	bool mapped = !p->ipv4 && network_is_ipv4(&p->target);
+	bool is_cells = p->bytes && is_one_of(&p->source, &cell4, &cell6);
+	bool is_mapped = !p->ipv4 && network_is_ipv4(&p->target);
+	enum network_verdict v = is_cells && is_mapped ? NETWORK_TRANSLATED : NETWORK_UNREADABLE;
 
-	if (p->len > 0 && is_one_of(&p->source, &cell4, &cell6))
-		refuse(s, p, "", mapped ? NETWORK_TRANSLATED : NETWORK_UNREADABLE);
+	if (is_cells && p->len > 0)
+		refuse(s, p, "", v);
 	else
-		flows_refuse(&s->flows, NULL, "", NETWORK_UNREADABLE, clock_ns());
+		flows_refuse(&s->flows, is_cells ? p : NULL, "", v, clock_ns());
 }
 
 void stack_judge(struct stack *s, const uint8_t *bytes, size_t len)
