@@ -335,3 +335,26 @@ void play_resolve(const char *name, unsigned type, const char *const *addresses)
 		play_put_address(addresses[i]);
 	play_say_it(0);
 }
+
+void play_assert_line(uint32_t i, const char *name, enum network_verdict v)
+{
+	assert_true(i < play.flows.record.count);
+	assert_string_equal(play.flows.record.lines[i].name, name);
+	assert_int_equal(play.flows.record.lines[i].verdict, v);
+}
+
+void play_assert_told(unsigned rcode, const char *addresses)
+{
+	assert_int_equal(play.told.count, 1);
+	assert_int_equal(play.told.id, PLAY_ID);
+	assert_int_equal(play.told.flags, 0x8180 | rcode);
+	assert_string_equal(play.told.text, addresses);
+}
+
+bool play_is_open(void)
+{
+	for (unsigned i = 0; i < NAMES_ASKED_MAX; i++)
+		if (play.names.asked[i].used)
+			return true;
+	return false;
+}

@@ -81,3 +81,9 @@ void play_resolve(const char *name, unsigned type, const char *const *addresses)
 
 /* Add to a list, with a blank behind it. */
 void play_append(char *list, size_t size, const char *text);
+
+/* The record's line `i` is of `name`; the cell was told so, once, and these addresses; a question is
+ * open. */
+void play_assert_line(uint32_t i, const char *name, enum network_verdict v);
+void play_assert_told(unsigned rcode, const char *addresses);
+bool play_is_open(void);
