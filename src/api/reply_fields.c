@@ -233,7 +233,7 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_CONNECTION, REPLY_STRING, "protocol",
 		"`tcp`, `udp`, `icmp` (an echo), `dns` (a look-up), or `other`.", "\"tcp\"", 0 },
 	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "name",
-		"What was looked up; of a connection the name that last led to its address.",
+		"What was looked up; of a connection the name that last led to its address, or for which it was refused.",
 		"\"example.org\"", 0 },
 	{ REPLY_CONNECTION, REPLY_STRING_OR_NULL, "address", "Where to; null for a look-up, and of what could not be read.",
 		"\"93.184.216.34\"", 0 },

@@ -78,7 +78,11 @@ struct network_policy {
 	X(SOCKETS,     "no socket is left")                                            \
 	X(QUESTION,    "not a question for an address of a host")                      \
 	X(QUESTIONS,   "too many look-ups at once")                                    \
-	X(UNANSWERED,  "no resolver has answered")
+	X(UNANSWERED,  "no resolver has answered")                                     \
+	X(OTHER_NAME,  "TLS or HTTP for a name that the rules do not allow there")     \
+	X(NO_NAME,     "TLS or HTTP of which no name can be read")                     \
+	X(HIDDEN_NAME, "TLS with an encrypted name (ECH)")                             \
+	X(QUIC,        "QUIC, of which no name can be read: TCP is not refused")
 /* clang-format on */
 
 enum network_verdict {

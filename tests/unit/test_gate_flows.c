@@ -466,6 +466,30 @@ static void a_refusal_is_never_counted_as_a_connection(void **state)
 	assert_int_equal(line(0)->verdict, NETWORK_ALLOWED);
 }
 
+/* Its bytes stay where they are. */
+static void a_connection_that_is_refused_in_its_midst_says_so_on_its_line(void **state)
+{
+	struct packet p = packet_of(PACKET_TCP, 40000, 443);
+	struct flow *f = flows_begin(&flows, &p, "example.org", now_ns);
+
+	(void)state;
+	assert_non_null(f);
+	pass(f, &p, true, 0);
+	flows_deny(&flows, f, "", NETWORK_NO_NAME);
+	assert_int_equal(line(0)->verdict, NETWORK_NO_NAME);
+	assert_string_equal(line(0)->name, "example.org");
+	flows_deny(&flows, f, "other.org", NETWORK_OTHER_NAME);
+	assert_int_equal(line(0)->verdict, NETWORK_OTHER_NAME);
+	assert_string_equal(line(0)->name, "other.org");
+	assert_int_equal(line(0)->bytes_out, 100);
+	assert_int_equal(flows.record.count, 1);
+	assert_int_equal(flows.record.refused, 2);
+	assert_null(network_record_fault(&flows.record));
+	f->line = FLOWS_NONE;
+	flows_deny(&flows, f, "other.org", NETWORK_OTHER_NAME);
+	assert_int_equal(flows.record.refused, 3);
+}
+
 static void look_ups_are_lines_without_an_address(void **state)
 {
 	static const struct network_address none;
@@ -647,6 +671,8 @@ int main(void)
 		cmocka_unit_test_setup(what_is_refused_again_is_counted_on_its_line, begin),
 		cmocka_unit_test_setup(what_is_refused_otherwise_has_a_line_of_its_own, begin),
 		cmocka_unit_test_setup(a_refusal_is_never_counted_as_a_connection, begin),
+		cmocka_unit_test_setup(
+			a_connection_that_is_refused_in_its_midst_says_so_on_its_line, begin),
 		cmocka_unit_test_setup(look_ups_are_lines_without_an_address, begin),
 		cmocka_unit_test_setup(
 			lines_that_have_no_room_are_counted_and_their_bytes_too, begin),

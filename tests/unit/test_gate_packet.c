@@ -153,6 +153,10 @@ static void tcp_has_its_numbers_flags_and_options(void **state)
 	assert_int_equal(p.sequence, 0x89abcdef);
 	assert_int_equal(p.acknowledged, 0x01020304);
 	assert_int_equal(p.flags, PACKET_TCP_SYN | PACKET_TCP_ACK);
+	assert_int_equal(p.window, 0);
+	put16(20 + 14, 0x5678);
+	assert_null(read_it());
+	assert_int_equal(p.window, 0x5678);
 	bytes[20 + 12] = 6 << 4; /* an option in the place of the payload */
 	assert_null(read_it());
 	assert_int_equal(p.payload_len, 0);
@@ -710,6 +714,43 @@ static void an_icmpv6_packet_is_sealed_with_its_checksum(void **state)
 	assert_int_not_equal(get16(bytes + 42), 0);
 }
 
+static void what_is_written_is_what_was_read_but_for_urgent_data(void **state)
+{
+	uint8_t packet[PACKET_MAX];
+
+	(void)state;
+	for (enum kind k = TCP4; k <= TCP6; k += TCP6) {
+		size_t head = head_of(k), len, n;
+		struct packet was;
+
+		make(k);
+		bytes[head + 13] = 0xff;
+		put16(head + 14, 0x5678);
+		put16(head + 18, 3);
+		assert_null(read_it());
+		was = p;
+		for (n = 0; n <= PAYLOAD_LEN; n++) {
+			was.payload_len = n;
+			len = packet_write_tcp(&was, packet);
+			assert_int_equal(len, head + 20 + n);
+			assert_int_equal(sum_of(packet, head, len - head, true), 0);
+			assert_null(packet_read(packet, len, &p));
+			assert_int_equal(p.ipv4, is_ipv4(k));
+			assert_memory_equal(&p.source, &was.source, sizeof(p.source));
+			assert_memory_equal(&p.target, &was.target, sizeof(p.target));
+			assert_int_equal(p.source_port, 40000);
+			assert_int_equal(p.target_port, 443);
+			assert_int_equal(p.sequence, 0x89abcdef);
+			assert_int_equal(p.acknowledged, 0x01020304);
+			assert_int_equal(p.window, 0x5678);
+			assert_int_equal(p.flags, 0xff & ~PACKET_TCP_URG);
+			assert_int_equal(get16(packet + head + 18), 0);
+			assert_int_equal(p.payload_len, n);
+			assert_memory_equal(p.payload, PAYLOAD, n);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -737,6 +778,7 @@ int main(void)
 		cmocka_unit_test(a_datagram_goes_back_to_where_one_came_from),
 		cmocka_unit_test(a_checksum_of_0_is_sent_as_ffff),
 		cmocka_unit_test(an_icmpv6_packet_is_sealed_with_its_checksum),
+		cmocka_unit_test(what_is_written_is_what_was_read_but_for_urgent_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -521,6 +521,56 @@ static void the_name_that_was_not_looked_up_for_longest_is_forgotten(void **stat
 	assert_string_equal(name_of("8.8.4.4"), "");
 }
 
+/* ---- Names that are spoken ---- */
+
+static bool needs_name(const char *address, uint16_t port)
+{
+	struct network_address a = address_of(address);
+
+	return rules_need_name(&rules, &a, port);
+}
+
+static bool allows_spoken(const char *name)
+{
+	struct network_address a = address_of("8.8.8.8");
+
+	return rules_allow_spoken(&rules, &a, 443, name);
+}
+
+static void a_name_is_needed_where_no_rule_allows_the_address(void **state)
+{
+	(void)state;
+	allow(&rules.asked, "example.org");
+	assert_true(needs_name("8.8.8.8", 443));
+	allow(&rules.asked, "8.8.8.0/24:443");
+	assert_false(needs_name("8.8.8.8", 443));
+	assert_true(needs_name("8.8.8.8", 80));
+	assert_true(needs_name("8.8.4.4", 443));
+	rules.ceiling.allow[0] = rule_of("example.org");
+	assert_true(needs_name("8.8.8.8", 443));
+	allow(&rules.ceiling, "8.8.8.8");
+	assert_false(needs_name("8.8.8.8", 443));
+}
+
+static void a_name_is_spoken_where_both_allow_it(void **state)
+{
+	(void)state;
+	allow(&rules.asked, "*.example.org:443");
+	allow(&rules.asked, "example.com:80");
+	assert_true(allows_spoken("www.example.org"));
+	assert_false(allows_spoken("example.org"));
+	assert_false(allows_spoken("example.com"));
+	deny(&rules.asked, "bad.example.org:443");
+	assert_false(allows_spoken("bad.example.org"));
+	rules.ceiling.allow[0] = rule_of("a.example.org");
+	assert_true(allows_spoken("a.example.org"));
+	assert_false(allows_spoken("www.example.org"));
+	allow(&rules.ceiling, "8.8.8.8"); /* whatever it is called there */
+	assert_true(allows_spoken("www.example.org"));
+	deny(&rules.ceiling, "www.example.org");
+	assert_false(allows_spoken("www.example.org"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +599,8 @@ int main(void)
 		cmocka_unit_test_setup(the_name_that_is_told_was_looked_up_last, begin),
 		cmocka_unit_test_setup(
 			the_name_that_was_not_looked_up_for_longest_is_forgotten, begin),
+		cmocka_unit_test_setup(a_name_is_needed_where_no_rule_allows_the_address, begin),
+		cmocka_unit_test_setup(a_name_is_spoken_where_both_allow_it, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,6 +305,53 @@ static void what_is_refused_is_told_at_once(void **state)
 	assert_refused(NETWORK_PRIVATE);
 }
 
+/* The words of the cell's next segment, from the first byte on. */
+static void cell_says(const char *words)
+{
+	size_t len = strlen(words), at;
+
+	put_tcp(CELL4, 40000, WORLD4, 443, PACKET_TCP_ACK);
+	at = bytes_len;
+	put16(2, (unsigned)(bytes_len + len));
+	bytes[20 + 7] = 1; /* behind the SYN, which has 0 */
+	memcpy(bytes + at, words, len);
+	bytes_len += len;
+	cell_sends();
+}
+
+static void where_a_name_has_led_it_matters_what_is_said(void **state)
+{
+	struct network_address world = { { [10] = 0xff, [11] = 0xff, 8, 8, 8, 8 } };
+	uint8_t initial[1200] = { 0xc3, 0, 0, 0, 1 };
+	struct network_rule *rule = &stack->rules.asked.allow[0];
+	struct packet got;
+
+	(void)state;
+	rule->match = NETWORK_NAME;
+	memcpy(rule->name, "example.org", sizeof("example.org"));
+	rules_pin(&stack->rules, "example.org", &world);
+	cell_connects(40000);
+	put_tcp(WORLD4, 443, CELL4, 40000, PACKET_TCP_SYN | PACKET_TCP_ACK);
+	bytes[20 + 11] = 1; /* it takes 0x4000 bytes behind the SYN */
+	put16(20 + 14, 0x4000);
+	stack_says();
+	assert_int_equal(cell_gets().kind, PACKET_TCP);
+	assert_int_equal(behind.sent, 1);
+	cell_says("GET / HTTP/1.1\r\nHost: other.org\r\n\r\n");
+	assert_int_equal(behind.sent, 2);
+	assert_int_equal(behind.bytes[20 + 13], PACKET_TCP_RST | PACKET_TCP_ACK);
+	assert_int_equal(behind.len, 40);
+	got = cell_gets();
+	assert_int_equal(got.flags, PACKET_TCP_RST | PACKET_TCP_ACK);
+	assert_int_equal(last()->verdict, NETWORK_OTHER_NAME);
+	assert_string_equal(last()->name, "other.org");
+	assert_int_equal(stack->flows.open, 0);
+	behind.sent = 0;
+	put_udp(CELL4, 40000, WORLD4, 443, initial, sizeof(initial));
+	cell_sends();
+	assert_refused(NETWORK_QUIC);
+}
+
 static void what_comes_from_another_address_is_dropped(void **state)
 {
 	(void)state;
@@ -591,6 +638,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STACK_TEST(what_is_allowed_goes_on_as_it_is_and_comes_back),
 		STACK_TEST(what_is_refused_is_told_at_once),
+		STACK_TEST(where_a_name_has_led_it_matters_what_is_said),
 		STACK_TEST(what_comes_from_another_address_is_dropped),
 		STACK_TEST(a_connection_that_could_not_be_made_is_not_open),
 		STACK_TEST(an_error_about_nothing_is_not_told),

@@ -301,6 +301,21 @@ void flows_pass(
 		look_for_end(f, flow, p, out);
 }
 
+void flows_deny(
+	struct flows *f, const struct flow *flow, const char *name, enum network_verdict why)
+{
+	struct network_connection *l;
+
+	f->record.refused++;
+	if (flow->line == FLOWS_NONE)
+		return;
+	l = &f->record.lines[flow->line];
+	l->verdict = (uint8_t)why;
+	if (name[0])
+		(void)snprintf(l->name, sizeof(l->name), "%s", name);
+	touch(f, flow->line);
+}
+
 static bool is_stale(const struct flow *flow, uint64_t now_ns)
 {
 	uint64_t most_ns = flow->kind == PACKET_TCP ? OVER_NS : IDLE_NS;

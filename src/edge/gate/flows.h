@@ -77,6 +77,11 @@ void flows_refuse(struct flows *f, const struct packet *p, const char *name,
 void flows_look_up(struct flows *f, const char *name, enum network_verdict v, uint64_t now_ns)
 	__attribute__((nonnull));
 
+/* It was refused in its midst, for what was spoken: its line says so from now on. `name`: the one that
+ * was spoken for; "": none could be read. */
+void flows_deny(struct flows *f, const struct flow *flow, const char *name,
+	enum network_verdict why) __attribute__((nonnull));
+
 /* Copy what has changed into the client's memory. */
 void flows_publish(struct flows *f, struct network_record *shared) __attribute__((nonnull));
 

@@ -34,6 +34,12 @@ static void put16(uint8_t *at, size_t value)
 	at[1] = (uint8_t)value;
 }
 
+static void put32(uint8_t *at, uint32_t value)
+{
+	put16(at, value >> 16);
+	put16(at + 2, value);
+}
+
 static void map_ipv4(const uint8_t *from, struct network_address *ret)
 {
 	*ret = (struct network_address){ { [10] = 0xff, [11] = 0xff } };
@@ -54,6 +60,7 @@ static const char *read_tcp(const uint8_t *at, size_t len, struct packet *p)
 	p->sequence = get32(at + 4);
 	p->acknowledged = get32(at + 8);
 	p->flags = at[13];
+	p->window = get16(at + 14);
 	p->payload = at + head;
 	p->payload_len = len - head;
 	return NULL;
@@ -314,6 +321,27 @@ size_t packet_datagram(const struct packet *p, const uint8_t *payload, size_t le
 	sum = checksum(pseudo_sum(p, IPPROTO_UDP, whole), udp, whole);
 	put16(udp + 6, sum ? sum : 0xffff); /* 0 would mean that there is none: RFC 768 */
 	return (size_t)(udp - ret) + whole;
+}
+
+size_t packet_write_tcp(const struct packet *p, uint8_t *ret)
+{
+	const struct packet back = { .ipv4 = p->ipv4, .source = p->target, .target = p->source };
+	size_t len = TCP_HEAD + p->payload_len;
+	uint8_t *tcp = put_head(&back, IPPROTO_TCP, len, ret);
+
+	CHECK(p->payload_len <= PACKET_SEGMENT_MAX);
+	memset(tcp, 0, TCP_HEAD);
+	put16(tcp, p->source_port);
+	put16(tcp + 2, p->target_port);
+	put32(tcp + 4, p->sequence);
+	put32(tcp + 8, p->acknowledged);
+	tcp[12] = TCP_HEAD / 4 << 4;
+	tcp[13] = p->flags & (uint8_t)~PACKET_TCP_URG;
+	put16(tcp + 14, p->window);
+	if (p->payload_len > 0)
+		memcpy(tcp + TCP_HEAD, p->payload, p->payload_len);
+	put16(tcp + 16, checksum(pseudo_sum(p, IPPROTO_TCP, len), tcp, len));
+	return (size_t)(tcp - ret) + len;
 }
 
 void packet_seal_icmp6(uint8_t *bytes)

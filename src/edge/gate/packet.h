@@ -20,7 +20,9 @@
 #define PACKET_TCP_FIN 0x01u
 #define PACKET_TCP_SYN 0x02u
 #define PACKET_TCP_RST 0x04u
+#define PACKET_TCP_PSH 0x08u
 #define PACKET_TCP_ACK 0x10u
+#define PACKET_TCP_URG 0x20u
 
 enum packet_kind {
 	PACKET_NOISE, /* what a kernel sends by itself: solicitations, reports of groups */
@@ -38,6 +40,7 @@ struct packet {
 	uint16_t source_port, target_port;
 	uint32_t sequence, acknowledged; /* TCP's; an echo has the first */
 	uint8_t flags;                   /* TCP's */
+	uint16_t window;                 /* TCP's, as it stands there */
 	const uint8_t *payload;
 	size_t payload_len;
 	const uint8_t *bytes; /* all of it */
@@ -65,6 +68,12 @@ bool packet_quoted(const struct packet *error, struct packet *ret) __attribute__
 size_t packet_refusal(const struct packet *p, uint8_t *ret) __attribute__((nonnull));
 size_t packet_datagram(const struct packet *p, const uint8_t *payload, size_t len, uint8_t *ret)
 	__attribute__((nonnull));
+
+/* Write the TCP packet that `p` describes, without options or urgent data, into `ret` of PACKET_MAX bytes:
+ * packet_read() the other way round. Its payload has at most PACKET_SEGMENT_MAX bytes. Returns its
+ * length. */
+#define PACKET_SEGMENT_MAX (PACKET_MAX - 40u - 20u)
+size_t packet_write_tcp(const struct packet *p, uint8_t *ret) __attribute__((nonnull));
 
 /* Put the checksum into an ICMPv6 packet, behind an IPv6 header with nothing between them. */
 void packet_seal_icmp6(uint8_t *bytes) __attribute__((nonnull));

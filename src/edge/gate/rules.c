@@ -163,3 +163,43 @@ enum network_verdict rules_judge(const struct rules *r, const struct network_add
 	return any_speaks(r, asked->allow, asked->allow_count, a, port) ? NETWORK_ALLOWED
 									: NETWORK_NO_RULE;
 }
+
+/* ---- Names that are spoken ---- */
+
+static bool any_address(const struct network_rule *rules, uint32_t count,
+	const struct network_address *a, uint16_t port)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (network_rule_has_address(&rules[i], a, port))
+			return true;
+	return false;
+}
+
+static bool any_name_there(
+	const struct network_rule *rules, uint32_t count, const char *name, uint16_t port)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (network_rule_has_name(&rules[i], name, port))
+			return true;
+	return false;
+}
+
+bool rules_need_name(const struct rules *r, const struct network_address *a, uint16_t port)
+{
+	return !any_address(r->ceiling.allow, r->ceiling.allow_count, a, port) ||
+	       !any_address(r->asked.allow, r->asked.allow_count, a, port);
+}
+
+static bool allows_spoken(const struct network_policy *p, const struct network_address *a,
+	uint16_t port, const char *name)
+{
+	return !any_name_there(p->deny, p->deny_count, name, port) &&
+	       (any_name_there(p->allow, p->allow_count, name, port) ||
+		       any_address(p->allow, p->allow_count, a, port));
+}
+
+bool rules_allow_spoken(
+	const struct rules *r, const struct network_address *a, uint16_t port, const char *name)
+{
+	return allows_spoken(&r->ceiling, a, port, name) && allows_spoken(&r->asked, a, port, name);
+}

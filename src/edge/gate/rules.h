@@ -54,3 +54,11 @@ void rules_pin(struct rules *r, const char *name, const struct network_address *
  * or "". */
 enum network_verdict rules_judge(const struct rules *r, const struct network_address *a,
 	uint16_t port, const char **ret_name) __attribute__((nonnull));
+
+/* Is it allowed there only because a name led there? */
+bool rules_need_name(const struct rules *r, const struct network_address *a, uint16_t port)
+	__attribute__((nonnull));
+
+/* May it speak there for this name (lower case, no dot at its end)? */
+bool rules_allow_spoken(const struct rules *r, const struct network_address *a, uint16_t port,
+	const char *name) __attribute__((nonnull));

@@ -47,6 +47,12 @@ static void give(struct stack *s, const uint8_t *packet, size_t len)
 		stack_note_error(s, errno);
 }
 
+/* A packet of our own, on a connection. */
+static void give_reply(void *ctx, const uint8_t *packet, size_t len)
+{
+	give(ctx, packet, len);
+}
+
 /* A packet with an answer to a question of the cell's. */
 static void give_answer(void *ctx, const uint8_t *packet, size_t len)
 {
@@ -113,6 +119,7 @@ static void take(void *ctx, const uint8_t *bytes, size_t len)
 	}
 	if (is_spent(s))
 		return;
+	hold_see(&s->holds, flow, &p);
 	flows_pass(&s->flows, flow, &p, false, clock_ns());
 	pace_charge(&s->pace, p.len);
 	give(s, p.bytes, p.len);
@@ -162,7 +169,9 @@ static struct flow *begin(struct stack *s, const struct packet *p)
 		v = judge_room(s, p);
 	if (v == NETWORK_ALLOWED)
 		flow = flows_begin(&s->flows, p, name, clock_ns());
-	if (!flow)
+	if (flow)
+		hold_begin(&s->holds, flow, p);
+	else
 		refuse(s, p, name, v == NETWORK_ALLOWED ? NETWORK_CONNECTIONS : v);
 	return flow;
 }
@@ -198,6 +207,17 @@ static bool may_ping(struct stack *s, const struct packet *p)
 	return v == NETWORK_ALLOWED;
 }
 
+/* On to the stack. */
+static void forward(void *ctx, struct flow *flow, const struct packet *p)
+{
+	struct stack *s = ctx;
+
+	flows_pass(&s->flows, flow, p, true, clock_ns());
+	pace_charge(&s->pace, p->len);
+	flows_publish(&s->flows, s->shared); /* before it is on its way */
+	tcpip_send(&s->tcpip, p);
+}
+
 static void pass(struct stack *s, const struct packet *p)
 {
 	struct flow *flow = flows_find(&s->flows, p, true);
@@ -211,14 +231,16 @@ static void pass(struct stack *s, const struct packet *p)
 		refuse(s, p, "", NETWORK_BYTES);
 		return;
 	}
+	if (speech_is_quic(&s->rules, p)) {
+		refuse(s, p, "", NETWORK_QUIC);
+		return;
+	}
 	if (!flow)
 		flow = begin(s, p);
 	if (!flow || !revive(s, flow, p) || !may_ping(s, p))
 		return;
-	flows_pass(&s->flows, flow, p, true, clock_ns());
-	pace_charge(&s->pace, p->len);
-	flows_publish(&s->flows, s->shared); /* before it is on its way */
-	tcpip_send(&s->tcpip, p);
+	if (!hold_take(&s->holds, flow, p))
+		forward(s, flow, p);
 }
 
 static bool is_one_of(const struct network_address *a, const struct network_address *four,
@@ -312,6 +334,11 @@ struct stack *stack_open(const struct stack_plan *plan, struct fault *f)
 	s.names = (struct names){
 		.rules = &s.rules, .flows = &s.flows, .send = give_answer, .note = note, .ctx = &s
 	};
+	s.holds.rules = &s.rules;
+	s.holds.flows = &s.flows;
+	s.holds.pass = forward;
+	s.holds.give = give_reply;
+	s.holds.ctx = &s;
 	names_open(&s.names, plan->servers, plan->server_count, now_ns);
 	if (tcpip_open(&s.tcpip, take, &s, f) < 0)
 		return NULL;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "edge/gate/flows.h"
+#include "edge/gate/hold.h"
 #include "edge/gate/names.h"
 #include "edge/gate/pace.h"
 #include "edge/gate/pings.h"
@@ -21,6 +22,7 @@ struct stack {
 	struct rules rules;
 	struct flows flows;
 	struct names names;
+	struct holds holds;
 	struct pace pace;
 	struct pings pings;
 	struct network_record *shared;

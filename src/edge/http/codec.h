@@ -6,7 +6,7 @@
  * What the codec does not decide: which methods and paths exist, and how big a body may be
  * with Content-Length (the caller compares content_length before it reads).
  *
- *   runs in    the front
+ *   runs in    the front, and the gate, for what programs ask others for
  *   owns       nothing: no allocation, no I/O; results are offsets into the caller's bytes
  *   trusts     nothing it reads
  *   threads    none
