@@ -3,7 +3,6 @@ address (harness/front_servers.py)."""
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -59,23 +58,16 @@ class Front:
         self.process = subprocess.Popen(["nsenter", f"--net={net.world.path}", sys.executable, script, cert, key],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "ready\n"
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.strip())
 
     def asked(self):
         """Since the last time."""
-        taken, self.lines = self.lines, []
-        return taken
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return [line.strip() for line in iter(self.process.stdout.readline, "that is all\n")]
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
-        self.reader.join()
         self.process.stdout.close()
 
 
@@ -102,7 +94,7 @@ def server(net, front, tmp_path_factory):
 def ask(server, code, allow=("example.org", "www.example.org:443")):
     """What the program tells, and the reply's connections."""
     reply = server.run(CALLS + code, network={"allow": list(allow)})
-    assert reply["status"] == "success", reply
+    assert reply["status"] == "success", reply["stderr"]
     return json.loads(reply["stdout"]), [c for c in reply["network"]["connections"] if c["protocol"] != "dns"]
 
 
@@ -145,7 +137,7 @@ def test_a_hello_that_is_asked_for_once_more_passes(server, front):
     told, connections = ask(server, "tell(tls('example.org', 444, body=b'x' * 100000))")
     assert told == ["TLSv1.3", "example.org", True]
     assert refusals(connections) == []
-    front.asked()
+    assert front.asked() == ["tls example.org"] * 2
 
 
 def test_requests_for_allowed_names_pass(server, front):
@@ -180,10 +172,11 @@ def test_a_head_that_ends_with_the_stream_does_not_reach_the_front(server, front
             "  left.s = s\ntell([attempt(half), left()])")
     told, connections = ask(server, code)
     assert told == ["ConnectionResetError", None]
-    assert refusals(connections) == [("example.org", 8000, NO_NAME)]
-    # A method is all that has come of both; the second one is cut off with its run.
-    wait_for("their ends", lambda: len(front.lines) == 2)
-    assert front.asked() == ["http None"] * 2
+    # A method is all that has come of both; the second one is cut off with its run, or ends before it.
+    assert set(refusals(connections)) == {("example.org", 8000, NO_NAME)}
+    seen = []
+    wait_for("their ends", lambda: len(seen.extend(front.asked()) or seen) == 2)
+    assert seen == ["http None"] * 2
 
 
 def test_a_large_body_passes_as_it_is(server, front):
@@ -200,12 +193,12 @@ def test_a_large_body_passes_as_it_is(server, front):
 def test_many_connections_at_once_are_told_apart(server, front):
     code = ("import threading\ntold = {}\n"
             "def one(i): told[i] = attempt(tls, 'other.example.net' if i % 4 == 0 else 'example.org')\n"
-            "threads = [threading.Thread(target=one, args=(i,)) for i in range(40)]\n"
+            "threads = [threading.Thread(target=one, args=(i,)) for i in range(24)]\n"
             "for t in threads: t.start()\nfor t in threads: t.join()\n"
-            "tell([told[i] if i % 4 == 0 else told[i][1] for i in range(40)])")
+            "tell([told.get(i) for i in range(24)])")
     told, connections = ask(server, code)
-    assert told == ["ConnectionResetError" if i % 4 == 0 else "example.org" for i in range(40)]
-    assert len(refusals(connections)) == 10
+    assert told == ["ConnectionResetError" if i % 4 == 0 else ["TLSv1.3", "example.org"] for i in range(24)]
+    assert len(refusals(connections)) == 6
     assert set(front.asked()) == {"tls example.org"}
 
 

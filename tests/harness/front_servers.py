@@ -1,7 +1,8 @@
 """A front of many sites in a namespace of internet.py, until stdin ends: it serves whatever name it is asked
 for, at every address of the namespace, and answers with that name. TLS on port 443, and on port 444 with a
 group that makes clients begin anew (a HelloRetryRequest); HTTP on port 8000, as lenient as a server can be,
-which takes an end of the stream for the end of a head. Each name that it was asked for is a line of stdout.
+which takes an end of the stream for the end of a head. Each name that it was asked for is a line of stdout;
+a line of stdin is answered there with "that is all".
 
 usage: front_servers.py CERTIFICATE KEY
 """
@@ -33,10 +34,11 @@ def serve(port, talk):
     threading.Thread(target=accept, daemon=True).start()
 
 
-def tls(group):
+def tls(group=None):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[1], sys.argv[2])
-    context.set_ecdh_curve(group)
+    if group:
+        context.set_ecdh_curve(group)
     names = {}
 
     def on_name(connection, name, _):
@@ -66,11 +68,12 @@ def http(connection):
 
 
 def main():
-    serve(443, tls("prime256v1"))
+    serve(443, tls())
     serve(444, tls("secp521r1"))
     serve(8000, http)
     note("ready")
-    sys.stdin.read()
+    for _ in sys.stdin:
+        note("that is all")
 
 
 main()
