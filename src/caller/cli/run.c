@@ -5,6 +5,7 @@
  * 128+n when signal n asked us to end it. */
 #include "caller/cli/options.h"
 #include "caller/cli/roles.h"
+#include "caller/cli/run_hint.h"
 #include "caller/cli/run_inputs.h"
 #include "caller/cli/run_out.h"
 
@@ -408,114 +409,16 @@ static void on_output(void *context, int stream, const void *bytes, size_t len)
 	}
 }
 
-/* A hint says what to do in the API's words. Here that is an option, if there is one. */
-static void put_in_own_words(FILE *f, const char *text)
-{
-	static const struct {
-		const char *api, *own;
-	} words[] = {
-		{ "timeout_seconds", "--timeout" },
-		{ "memory_limit_mb", "--memory" },
-		{ "cpu_limit", "--cpu" },
-		{ "pids_limit", "--pids" },
-		{ "workspace_inodes of GET /limits", "the setting workspace-inodes" },
-		{ ", or set allow_network, which a server refuses where fixed.network of GET "
-		  "/limits is "
-		  "false",
-			"; no option gives it one" },
-		{ "the most that this server gives", "the most that the settings allow" },
-		{ "GET /runtimes lists the packages that are there",
-			"an image may have it (--image)" },
-	};
-
-	while (*text) {
-		size_t i = 0;
-
-		while (i < ARRAY_LEN(words) &&
-			strncmp(text, words[i].api, strlen(words[i].api)) != 0)
-			i++;
-		(void)fputs(i < ARRAY_LEN(words) ? words[i].own : (char[]){ *text, '\0' }, f);
-		text += i < ARRAY_LEN(words) ? strlen(words[i].api) : 1;
-	}
-}
-
-static void put_denials(FILE *f, const struct gbx_result *result)
-{
-	(void)fputs(" [", f);
-	for (size_t i = 0; i < result->denial_count; i++) {
-		const struct gbx_denial *d = &result->denials[i];
-
-		(void)fprintf(f, "%s%s, ", i > 0 ? "; " : "", d->layer);
-		put_in_own_words(f, d->what);
-		(void)fprintf(
-			f, ": %s%llu", d->exact ? "" : "at least ", (unsigned long long)d->count);
-	}
-	(void)fputs("]", f);
-}
-
-/* What the name of the program's file says of its language, which nobody else does. */
-static const char *language_of(const char *file)
-{
-	static const char *const list[][2] = { { ".sh", "bash" }, { ".js", "javascript" },
-		{ ".mjs", "javascript" }, { ".ts", "typescript" }, { ".rb", "ruby" },
-		{ ".pl", "perl" }, { ".lua", "lua" }, { ".php", "php" }, { ".c", "c" },
-		{ ".cpp", "cpp" }, { ".go", "go" }, { ".rs", "rust" }, { ".java", "java" } };
-	const char *suffix = strrchr(file, '.');
-
-	for (size_t i = 0; suffix && i < ARRAY_LEN(list); i++)
-		if (strcmp(suffix, list[i][0]) == 0)
-			return list[i][1];
-	return NULL;
-}
-
-/* The program was taken for Python, and has failed: was it meant to be? */
-static void put_slip(const struct run *run, const struct gbx_result *result)
-{
-	const struct gbx_request *q = &run->request;
-	const char *language = language_of(run->file);
-	bool behind = false;
-
-	if (q->language || q->image || result->cause != GBX_CAUSE_EXIT || result->exit_code == 0)
-		return;
-	for (size_t i = 0; q->args && q->args[i]; i++)
-		behind = behind || strncmp(q->args[i], "--language", strlen("--language")) == 0 ||
-			 strncmp(q->args[i], "--image", strlen("--image")) == 0;
-	if (behind)
-		(void)fprintf(stderr,
-			"glovebox: hint: --language and --image go before %s; what follows it is "
-			"the program's own\n",
-			run->file);
-	else if (language)
-		(void)fprintf(stderr,
-			"glovebox: hint: %s was run as Python; --language %s runs it as that\n",
-			run->file, language);
-}
-
-/* What the program's own output does not say: one line that a person can act on. Not where
- * nobody reads, not instead of the answer as JSON, which has it, and not behind what a compiler
- * has just said itself. */
+/* Not where nobody reads, and not instead of the answer as JSON, which has it. */
 static void say_hint(const struct run *run, const struct gbx_result *result)
 {
 	cleanup_free char *line = NULL;
-	size_t len = 0;
-	FILE *f;
 
 	if (run->json || atomic_load(&run->reader_gone))
 		return;
-	if (!result->hint || result->cause == GBX_CAUSE_COMPILE) {
-		put_slip(run, result);
-		return;
-	}
-	f = open_memstream(&line, &len);
-	if (!f)
-		return;
-	(void)fputs("glovebox: hint: ", f);
-	put_in_own_words(f, result->hint);
-	if (result->denial_count > 0)
-		put_denials(f, result);
-	(void)fputc('\n', f);
-	if (fclose(f) == 0)
-		(void)put(STDERR_FILENO, line, len);
+	line = run_hint_make(run->file, &run->request, result);
+	if (line)
+		(void)put(STDERR_FILENO, line, strlen(line));
 }
 
 static int on_artifact(void *context, int event, const struct gbx_artifact *artifact,
