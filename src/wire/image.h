@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/fault.h"
+#include "wire/limits.h"
 #include "wire/settings.h"
 
 #include <stdbool.h>
@@ -20,13 +21,14 @@
 #define IMAGE_ROOT_FILE   "root.squashfs"
 #define IMAGE_RECORD_FILE "record"
 
-#define IMAGE_MAGIC      UINT32_C(0x32674967) /* "gIg2"; another layout has another one */
+#define IMAGE_MAGIC      UINT32_C(0x33674967) /* "gIg3"; another layout has another one */
 #define IMAGE_ARCH_MAX   16
 #define IMAGE_DIGEST_MAX 32 /* SHA-256 */
 #define IMAGE_AT_MAX     24
 
 /* How the image's interpreter starts a program: what a runtime's manifest says of the host's. */
 struct image_start {
+	struct run_limits limits; /* its own defaults; a member that is 0: the server's */
 	char main_file[RUNTIME_PATH_MAX];
 	char argv[RUNTIME_ARGV_MAX][RUNTIME_PATH_MAX]; /* "" ends it */
 	char env[RUNTIME_ENV_MAX][RUNTIME_PATH_MAX];   /* NAME=VALUE; "" ends it */
@@ -133,6 +135,10 @@ bool image_is_warm(const struct image_record *r) __attribute__((nonnull));
 
 /* How to start programs in it, as the supervisor knows it of the host's runtime; no roots. */
 void image_runtime(const struct image_record *r, struct runtime *ret) __attribute__((nonnull));
+
+/* What a client has to know of it (wire/language.h). */
+struct offer;
+void image_offer(const struct image_record *r, struct offer *ret) __attribute__((nonnull));
 
 /* What OCI calls the architecture that this program is built for. */
 const char *image_host_arch(void);

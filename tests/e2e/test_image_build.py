@@ -40,6 +40,12 @@ def test_on_a_terminal_a_line_says_how_far_a_build_is(store, tmp_path):
     assert "\rtest: packing layer 1 of 1, " in said, said
 
 
+def test_a_manifests_limits_are_the_images_unless_the_command_line_has_others(build, image):
+    done = build(TINY + "limits: {timeout: 20s, memory: 256M, cpu: 1}\n", "--memory", "300", "--pids", "9")
+    assert done.returncode == 0, done
+    assert listing(image)[0]["limits"] == {"timeout_seconds": 20, "memory_limit_mb": 300, "cpu_limit": 1, "pids_limit": 9}
+
+
 @pytest.mark.parametrize("good, bad, parts", [
     ("packages:", "packges:", ["line 3", '"packges"']),
     ("busybox-static", "busybox-static, -o", ["line 3", '"-o" is no name of a package']),
@@ -59,6 +65,9 @@ def test_on_a_terminal_a_line_says_how_far_a_build_is(store, tmp_path):
     ("packages: [busybox-static]", "packages: {a: b}", ["line 3"]),
     ("name: test", "name: test\nname: test", ["line 2", '"name" is there twice']),
     ("name: test", "name: 'test", ["line"]),
+    ("[GREETING=hello]", "[]\nlimits: {memory: 64}\n", ["line 7, column 1", 'limits: memory: "64" is not a size']),
+    ("[GREETING=hello]", "[]\nlimits:\n  pids: 0\n", ["line 8, column 3", 'limits: pids: "0" is not']),
+    ("[GREETING=hello]", "[]\nlimits:\n  disk: 1G\n", ["line 8, column 3", '"disk" is no key that is known here']),
 ])
 def test_a_manifest_with_a_fault_is_refused_by_its_line_and_column(build, store, good, bad, parts):
     done = build(TINY.replace(good, bad))

@@ -33,6 +33,16 @@ def test_images_are_listed_verified_and_removed(take, image, store):
         assert done.returncode == 1 and b'no image "a"' in done.stderr, done
 
 
+def test_the_limits_of_an_image_are_listed(take, image):
+    assert take(docker_save(busybox()), "--timeout", "1.5", "--memory", "1G", name="a").returncode == 0
+    assert take(docker_save(busybox()), name="b").returncode == 0
+    own, none = [row["limits"] for row in listing(image)]
+    assert own == {"timeout_seconds": 1.5, "memory_limit_mb": 1024, "cpu_limit": None, "pids_limit": None}
+    assert none == dict.fromkeys(own)
+    a, b = image("list").stdout.decode().splitlines()
+    assert a.endswith("/bin/sh  timeout_seconds=1.5  memory_limit_mb=1024") and b.endswith("/bin/sh"), (a, b)
+
+
 def test_an_image_is_replaced_only_when_that_is_asked_for(take, inside):
     assert take(docker_save(busybox(entry("which", "1")))).returncode == 0
     refused(take(docker_save(busybox())), 'there is an image "test"', "--replace")
@@ -150,6 +160,10 @@ def test_after_a_run_no_loop_device_is_held(take, store, inside):
     (["list", "x"], "takes 0 names"),
     (["import", "--max-size", "much", "a", "b"], "no size"),
     (["import", "--interpreter", "/x", "a", "b"], "go together"),
+    (["import", "--timeout", "soon", "a", "b"], '--timeout: "soon" is not above 0 and of the form 3, 1.5s'),
+    (["import", "--memory", "1", "a", "b"], '--memory: "1" is out of range, which is 4M to 4T'),
+    (["build", "--cpu", "2000", "a"], '--cpu: "2000" is out of range, which is 0.01 to 1024'),
+    (["build", "--pids", "0", "a"], '--pids: "0" is not above 0'),
 ])
 def test_wrong_usage_is_told(image, args, part):
     done = image(*args)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from harness.images import ARCH, busybox, docker_save, entry, link
+from harness.poll import wait_for
 
 # Programs start as they do without a word. What is imported starts cold in any case.
 FLAGS = ["--cold=false"]
@@ -64,6 +65,50 @@ def test_the_cage_around_an_image_is_the_same(images):
         f"Cap{kind}: 0000000000000000" for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")}
     assert "NoNewPrivs: 1" in lines and "Seccomp: 2" in lines and "Uid: 1000 1000 1000 1000" in lines
     assert "/ ro,nosuid,nodev,relatime" in lines and "/dev ro,nosuid,noexec,relatime" in lines
+
+
+def limits_of(reply):
+    return [reply["limits"][name] for name in ("timeout_seconds", "memory_limit_mb", "cpu_limit", "pids_limit")]
+
+
+@pytest.fixture(name="frugal")
+def _frugal(take, store):
+    """An image whose programs have half a second, and 100 MB, unless somebody says otherwise."""
+    assert take(docker_save(busybox()), "--timeout", "500ms", "--memory", "100", "--pids", "600").returncode == 0
+    return ["--image-dir", store, "--cpu", "0.25", "--max-memory", "80M"]
+
+
+def test_an_images_own_limits_hold_where_a_request_names_none_and_never_above_the_servers(frugal, serve):
+    server = serve(*FLAGS, *frugal)
+    [image] = server.request("GET", "/runtimes").json()["images"]
+    assert limits_of(image) == [0.5, 80, 0.25, 512]
+    reply = server.run("while :; do :; done", image="test")
+    assert (reply.status, limits_of(reply)) == ("timeout", [0.5, 80, 0.25, 512]), reply
+    reply = server.run("busybox sleep 0.8", image="test", timeout_seconds=20, memory_limit_mb=16, pids_limit=8)
+    assert (reply.status, limits_of(reply)) == ("success", [20, 16, 0.25, 8]), reply
+    assert limits_of(server.run("true", language="bash")) == [3, 64, 0.25, 32]
+
+
+def test_a_server_of_its_own_image_has_that_images_limits(frugal, serve):
+    server = serve(*FLAGS, *frugal, "--image", "test")
+    for fields in ({}, {"image": "test"}):
+        reply = server.run("while :; do :; done", **fields)
+        assert (reply.status, limits_of(reply)) == ("timeout", [0.5, 80, 0.25, 512]), reply
+
+
+def test_a_run_of_the_command_line_has_the_images_limits(frugal, inside):
+    assert frugal
+    answer = json.loads(inside("true", "--json").stdout)
+    assert limits_of(answer)[1:] == [100, 0.5, 512], answer
+    answer = json.loads(inside("true", "--json", "--memory", "32").stdout)
+    assert limits_of(answer)[1:] == [32, 0.5, 512], answer
+
+
+def test_an_image_that_is_replaced_by_itself_with_other_limits_has_those(images, take):
+    archive = docker_save(busybox(entry("etc/motd", "of two\n")))
+    assert limits_of(images.run("true", image="two"))[0] == 3
+    assert take(archive, "--replace", "--timeout", "9", name="two").returncode == 0
+    wait_for("it to be known", lambda: limits_of(images.run("true", image="two"))[0] == 9)
 
 
 def test_an_image_that_there_is_not_is_a_422_that_lists_those_that_there_are(images):

@@ -56,6 +56,11 @@ static void a_record_is_believed_only_when_every_field_can_be_used(void **state)
 	REFUSE("flag", r.start.full_proc = 2);
 	REFUSE("modules", memset(r.start.preload, 'x', sizeof(r.start.preload)));
 	REFUSE("modules", memcpy(r.start.preload, "os;x", 5));
+	REFUSE("timeout", r.start.limits.timeout_us = 1);
+	REFUSE("memory", r.start.limits.memory_bytes = LIMIT_MEMORY_MAX_BYTES + 1);
+	REFUSE("cpu", r.start.limits.cpu_milli = 1);
+	REFUSE("pids", r.start.limits.pids = LIMIT_PIDS_MAX + 1);
+	REFUSE("CPU time", r.start.limits.cpu_time_us = 1);
 	REFUSE("terminated", memset(r.start.argv, 'x', sizeof(r.start.argv)));
 	REFUSE("terminated", memset(r.start.env[RUNTIME_ENV_MAX - 1], 'x', RUNTIME_PATH_MAX));
 	REFUSE("absolute", memcpy(r.start.argv[0], "bin", 4));

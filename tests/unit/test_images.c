@@ -320,8 +320,7 @@ static void one_that_was_replaced_since_is_another_one(void **state)
 
 	(void)state;
 	images_offer(store, &offered);
-#define OPEN() \
-	images_open_offered(store, &offered.of[0].runtime, offered.digests[0], &record, &fd, &f)
+#define OPEN() images_open_offered(store, &offered.of[0], offered.digests[0], &record, &fd, &f)
 	assert_int_equal(OPEN(), 0);
 	drop_fd(&fd);
 	r.digest[IMAGE_DIGEST_MAX - 1]++;
@@ -330,6 +329,10 @@ static void one_that_was_replaced_since_is_another_one(void **state)
 	assert_non_null(strstr(f.text, "was replaced"));
 	r = record_of("a");
 	memcpy(r.start.argv[1], "-x", 3);
+	put_record("a", &r);
+	assert_int_equal(OPEN(), -ESTALE);
+	r = record_of("a");
+	r.start.limits.pids = 7;
 	put_record("a", &r);
 	assert_int_equal(OPEN(), -ESTALE);
 	clear("a");

@@ -2,6 +2,8 @@
 #include "caller/cli/image.h"
 #include "caller/cli/image_make.h"
 
+#include "api/fields.h"
+#include "base/check.h"
 #include "base/fault.h"
 #include "base/own.h"
 #include "caller/image/imager.h"
@@ -47,6 +49,27 @@ static json_t *texts(const char (*list)[RUNTIME_PATH_MAX], size_t most)
 	return all;
 }
 
+/* The limits that an image has, by the names that a request has for them. */
+static const enum api_meaning limits[] = { API_TIMEOUT, API_MEMORY, API_CPU, API_PIDS };
+
+/* null: the server's. */
+static json_t *limits_as_json(const struct run_limits *l)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		const struct api_field *f = &api_fields[limits[i]];
+		double value = api_field_get(f, l);
+		bool whole = value == (double)(json_int_t)value;
+
+		(void)json_object_set_new(all, f->name,
+			value <= 0 ? json_null()
+			: whole    ? json_integer((json_int_t)value)
+				   : json_real(value));
+	}
+	return all;
+}
+
 /* What is wrong with it, or all that is known of it. */
 static json_t *as_json(const char *name, const struct image_record *r, const struct fault *why)
 {
@@ -55,11 +78,12 @@ static json_t *as_json(const char *name, const struct image_record *r, const str
 	if (why->code < 0)
 		return json_pack("{s:s, s:s}", "name", name, "error", why->text);
 	hex(r->digest, digest);
-	return json_pack("{s:s, s:s, s:s+, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:s}", "name", name,
-		"form", FORM, "digest", "sha256:", digest, "arch", r->arch, "made", r->at, "bytes",
-		(json_int_t)r->bytes, "unpacked_bytes", (json_int_t)r->unpacked_bytes, "entries",
-		(json_int_t)r->entries, "argv", texts(r->start.argv, RUNTIME_ARGV_MAX), "env",
-		texts(r->start.env, RUNTIME_ENV_MAX), "main_file", r->start.main_file);
+	return json_pack("{s:s, s:s, s:s+, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:s, s:o}", "name",
+		name, "form", FORM, "digest", "sha256:", digest, "arch", r->arch, "made", r->at,
+		"bytes", (json_int_t)r->bytes, "unpacked_bytes", (json_int_t)r->unpacked_bytes,
+		"entries", (json_int_t)r->entries, "argv", texts(r->start.argv, RUNTIME_ARGV_MAX),
+		"env", texts(r->start.env, RUNTIME_ENV_MAX), "main_file", r->start.main_file,
+		"limits", limits_as_json(&r->start.limits));
 }
 
 static void print_row(const char *name, const struct image_record *r, const struct fault *why)
@@ -68,8 +92,16 @@ static void print_row(const char *name, const struct image_record *r, const stru
 		(void)printf("%-20s %s\n", name, why->text);
 		return;
 	}
-	(void)printf("%-20s %-8s %8.1f MB  %s  %s\n", name, FORM, (double)r->bytes / 1e6, r->at,
+	(void)printf("%-20s %-8s %8.1f MB  %s  %s", name, FORM, (double)r->bytes / 1e6, r->at,
 		r->start.argv[0]);
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		const struct api_field *f = &api_fields[limits[i]];
+		double value = api_field_get(f, &r->start.limits);
+
+		if (value > 0)
+			(void)printf("  %s=%.12g", f->name, value);
+	}
+	(void)putchar('\n');
 }
 
 int image_list(struct image_command *c, struct fault *f)

@@ -90,59 +90,24 @@ static void catch_signals(void)
 			(void)sigaction(numbers[i], &ours, NULL);
 }
 
-struct limit_option {
-	int key;
-	const char *name, *form;
-	int (*parse)(const char *text, uint64_t *ret);
-	uint64_t most;
-};
-
-static uint64_t quantity(
-	const struct limit_option *o, const char *arg, const struct argp_state *state)
-{
-	uint64_t n = 0;
-	int r = o->parse(arg, &n);
-
-	/* 0 stands for "the default" further down; nobody means that by typing it. */
-	if (r == -EINVAL || (r == 0 && n == 0))
-		options_refuse(state->name, "--%s: \"%s\" is not above 0 and of the form %s",
-			o->name, arg, o->form);
-	else if (r < 0 || n > o->most)
-		options_refuse(state->name, "--%s: \"%s\" is too much", o->name, arg);
-	return n;
-}
-
-static bool on_limit(
+static bool on_quantity(
 	struct gbx_request *q, int key, const char *arg, const struct argp_state *state)
 {
-	static const struct limit_option options[] = {
-		{ OPTION_TIMEOUT, "timeout", "3, 1.5s, 200ms or 2m", quantity_duration,
-			LIMIT_TIMEOUT_MAX_US },
-		{ OPTION_MEMORY, "memory", "64 (MiB), 64M or 1.5G", quantity_mib,
-			LIMIT_MEMORY_MAX_BYTES },
-		{ OPTION_CPU, "cpu", "2 or 0.5", quantity_cpus, LIMIT_CPU_MAX_MILLI },
-		{ OPTION_PIDS, "pids", "32", quantity_count, LIMIT_PIDS_MAX },
-		{ OPTION_OUTPUT_BYTES, "output-bytes", "65536, 64K or 1M", quantity_size,
-			SIZE_MAX },
-	};
-	const struct limit_option *o = options;
-	uint64_t n;
+	static const struct quantity_option output_bytes = { "output-bytes", "65536, 64K or 1M",
+		"1 to 16777215T", quantity_size, 1, SIZE_MAX };
 
-	while (o < options + ARRAY_LEN(options) && o->key != key)
-		o++;
-	if (o == options + ARRAY_LEN(options))
-		return false;
-	n = quantity(o, arg, state);
 	if (key == OPTION_TIMEOUT)
-		q->timeout_us = n;
+		q->timeout_us = options_quantity(&option_timeout, arg, state);
 	else if (key == OPTION_MEMORY)
-		q->memory_bytes = n;
+		q->memory_bytes = options_quantity(&option_memory, arg, state);
 	else if (key == OPTION_CPU)
-		q->cpu_milli = (uint32_t)n;
+		q->cpu_milli = (uint32_t)options_quantity(&option_cpu, arg, state);
 	else if (key == OPTION_PIDS)
-		q->pids = (uint32_t)n;
+		q->pids = (uint32_t)options_quantity(&option_pids, arg, state);
+	else if (key == OPTION_OUTPUT_BYTES)
+		q->output_bytes = options_quantity(&output_bytes, arg, state);
 	else
-		q->output_bytes = n;
+		return false;
 	return true;
 }
 
@@ -235,8 +200,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 {
 	struct run *run = state->input;
 
-	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state) ||
-		on_name(run, key, arg))
+	if (options_add_flag(&run->records, key, arg) ||
+		on_quantity(&run->request, key, arg, state) || on_name(run, key, arg))
 		return 0;
 	if (key == OPTION_IMAGE)
 		take_image(run, arg);

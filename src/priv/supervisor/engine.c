@@ -119,6 +119,7 @@ static int use_image(struct engine *e, struct fault *f)
 	memcpy(e->languages.of[0].offer.main_file, s->runtime.main_file,
 		sizeof(s->runtime.main_file));
 	e->languages.of[0].offer.reports = s->runtime.reports;
+	e->languages.of[0].offer.limits = record.start.limits;
 	memset(e->languages.of[0].offer.suffixes, 0, sizeof(e->languages.of[0].offer.suffixes));
 	if (!image_is_warm(&record))
 		s->cold = 1;
@@ -197,7 +198,6 @@ static int prepare(struct engine *e, struct fault *f)
 		.gates = &e->gates,
 		.network_most = { e->settings.network_connections, e->settings.network_bytes,
 			e->settings.network_rate },
-		.usual = e->settings.def,
 		.view = e->image.image[0] ? &e->image : &e->view,
 		.runtime = &e->settings.runtime,
 		.box_image_fd = e->box_fd,
@@ -207,6 +207,7 @@ static int prepare(struct engine *e, struct fault *f)
 		.runs_max = e->settings.cage_runs,
 		.degraded = e->settings.allow_degraded,
 	};
+	offer_limits(&e->languages.of[0].offer, &e->settings, &e->factory.usual);
 	factories_open(&e->factories, &e->factory, &e->languages, &e->settings);
 	(void)layers_probe_cell(&e->layers, &e->factory);
 	return 0;
