@@ -439,7 +439,7 @@ static int run_program(struct run *run)
 	if (ended_by)
 		return SIGNAL_BASE + ended_by;
 	if (why.code != 0)
-		error(0, 0, "%s", why.text);
+		run_inputs_say(&run->inputs, why.text);
 	return status;
 }
 
