@@ -33,6 +33,17 @@ def test_images_are_listed_verified_and_removed(take, image, store):
         assert done.returncode == 1 and b'no image "a"' in done.stderr, done
 
 
+def test_of_a_store_without_images_that_is_said_beside_an_empty_list(image, store):
+    note = f"glovebox: note: there are no images in {store}; `glovebox image import` or `glovebox image build` makes one\n"
+    for make in (lambda: None, store.mkdir):
+        make()
+        for verb in ("list", "verify"):
+            done = image(verb)
+            assert (done.returncode, done.stdout, done.stderr.decode()) == (0, b"", note), done
+        done = image("list", "--json")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b""), done
+
+
 def test_the_limits_of_an_image_are_listed(take, image):
     assert take(docker_save(busybox()), "--timeout", "1.5", "--memory", "1G", name="a").returncode == 0
     assert take(docker_save(busybox()), name="b").returncode == 0

@@ -34,6 +34,15 @@ static int open_and_read(struct image_command *c, char ***ret, struct fault *f)
 	return r < 0 ? r : store_names(&c->store, ret, f);
 }
 
+/* On stderr: who reads the list by a program gets one that is empty. */
+static void say_none(const struct image_command *c)
+{
+	(void)fprintf(stderr,
+		"glovebox: note: there are no images in %s; `glovebox image import` or `glovebox "
+		"image build` makes one\n",
+		c->dir);
+}
+
 static void hex(const uint8_t *bytes, char ret[static 2 * IMAGE_DIGEST_MAX + 1])
 {
 	for (size_t i = 0; i < IMAGE_DIGEST_MAX; i++)
@@ -120,6 +129,8 @@ int image_list(struct image_command *c, struct fault *f)
 		else
 			print_row(*n, &record, &why);
 	}
+	if (r == 0 && !c->json && (!names || !*names))
+		say_none(c);
 	if (r == 0 && c->json && (json_dumpf(all, stdout, JSON_INDENT(2)) < 0 || putchar('\n') < 0))
 		r = fault_set(f, -EIO, "write");
 	json_decref(all);
@@ -160,6 +171,8 @@ int image_verify(struct image_command *c, struct fault *f)
 		return r;
 	if (c->count > 0 && c->store.fd < 0)
 		return fault_say(f, -ENOENT, "there is no image \"%.100s\"", c->operands[0]);
+	if (c->count == 0 && (!names || !*names))
+		say_none(c);
 	for (unsigned i = 0; c->count > 0 ? i < c->count : names && names[i]; i++) {
 		const char *name = c->count > 0 ? c->operands[i] : names[i];
 		struct fault why = { 0 };
