@@ -100,7 +100,17 @@ const char *image_record_fault(const struct image_record *r)
 		return "a text is not terminated";
 	if (strcmp(r->arch, HOST_ARCH) != 0)
 		return "it is for another architecture";
+	if (r->inventory_bytes < 1 || r->inventory_bytes > IMAGE_INVENTORY_MAX)
+		return "its inventory has no size of one";
 	return image_start_fault(&r->start);
+}
+
+bool image_inventory_is_valid(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
+			return false;
+	return len > 0 && len <= IMAGE_INVENTORY_MAX && text[len - 1] == '\n';
 }
 
 static bool consists_of(const char *text, const char *more)

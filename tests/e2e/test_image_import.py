@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 
-from harness.image_command import nothing_is_left, on_a_terminal, refused, xz
+from harness.image_command import listing, nothing_is_left, on_a_terminal, refused, xz
 from harness.images import blobs_of, busybox, config, docker_save, entry, folder, hard_link, link, oci, tar
 
 # glibc's and musl's loaders differ in name and in place.
@@ -169,6 +169,35 @@ def test_path_home_and_lang_have_a_place_however_many_there_are(take, inside):
     assert inside("echo $PATH $HOME $LANG $V11 [$V12]").stdout == b"/bin /workspace C.UTF-8 1 []\n"
     assert take(docker_save(busybox(), env=many), "--replace").returncode == 0
     assert inside("echo $PATH").stdout.startswith(b"/usr/local/sbin:")
+
+
+def metadata(name, version):
+    return entry(f"usr/lib/python3/dist-packages/{name}-{version}.dist-info/METADATA",
+                 f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nName: not-this\n")
+
+
+def test_what_is_installed_is_what_the_package_managers_have_written_down(take, image):
+    status = ("Package: busybox-static\nStatus: install ok installed\nVersion: 1:1.35.0-4\nDescription: x\n Version: 9\n\n"
+              "Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n")
+    lower = busybox(entry("var/lib/dpkg/status", "Package: old\nStatus: install ok installed\nVersion: 1\n"))
+    upper = tar(entry("var/lib/dpkg/status", status), metadata("six", "1.16.0"))
+    assert take(docker_save(lower, upper), name="a").returncode == 0
+    assert take(docker_save(busybox(entry("lib/apk/db/installed", "C:Q1\nP:busybox\nV:1.36.1-r2\nF:bin\n\nP:musl\nV:1.2\n\n"))),
+                name="b").returncode == 0
+    assert take(docker_save(busybox()), name="c").returncode == 0
+    debian, alpine, none = ([row["version"], row["packages"]] for row in listing(image))
+    assert debian == ["1.35.0", [{"name": "busybox-static", "version": "1:1.35.0-4", "from": "dpkg"},
+                                 {"name": "six", "version": "1.16.0", "from": "python"}]]
+    assert alpine == ["1.36.1", [{"name": "busybox", "version": "1.36.1-r2", "from": "apk"},
+                                 {"name": "musl", "version": "1.2", "from": "apk"}]]
+    assert none == [None, None]
+
+
+def test_of_more_packages_than_are_listed_the_number_is_told(take, image):
+    done = take(docker_save(busybox(entry("lib/apk/db/installed", "".join(
+        f"P:{name}\nV:1\n\n" for name in [f"p{i:04}" for i in range(2050)] + ["two words", "\x1b[31m"])))))
+    assert done.returncode == 0 and b"note: 4 of its packages are not listed" in done.stderr, done
+    assert len(listing(image)[0]["packages"]) == 2048
 
 
 def test_on_a_terminal_a_line_says_how_far_an_import_is(store, image, tmp_path):

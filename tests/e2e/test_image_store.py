@@ -77,6 +77,18 @@ def test_verify_finds_every_changed_byte(take, image, store, inside, where):
     assert done.returncode == 125 and b"has another size" in done.stderr, done
 
 
+def test_verify_finds_a_changed_inventory(take, image, store):
+    assert take(docker_save(busybox())).returncode == 0
+    inventory = store / "test/inventory"
+    assert inventory.read_bytes() == b"\n"
+    inventory.write_bytes(b"x")
+    assert b"test: the SHA-256 of inventory is another" in image("verify").stderr
+    inventory.write_bytes(b"\nx 1 apk\n")
+    assert b"inventory has 9 bytes, not 1" in image("verify", "test").stderr
+    inventory.unlink()
+    assert image("verify").returncode == 1 and "inventory: No such file" in listing(image)[0]["error"]
+
+
 @pytest.mark.parametrize("file", ["record", "root.squashfs"])
 def test_what_others_than_root_could_have_written_is_not_used(take, image, store, inside, file):
     assert take(docker_save(busybox())).returncode == 0

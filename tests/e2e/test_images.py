@@ -1,5 +1,7 @@
 """Programs that run in an image: the server's own, or the one that a request picks."""
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -109,6 +111,34 @@ def test_an_image_that_is_replaced_by_itself_with_other_limits_has_those(images,
     assert limits_of(images.run("true", image="two"))[0] == 3
     assert take(archive, "--replace", "--timeout", "9", name="two").returncode == 0
     wait_for("it to be known", lambda: limits_of(images.run("true", image="two"))[0] == 9)
+
+
+def next_front(server):
+    before = server.log().count("ev=front_restarted")
+    os.kill(server.front, signal.SIGKILL)
+    wait_for("the next front", lambda: server.log().count("ev=front_restarted") > before and server.is_ready())
+
+
+def alpine(*packages):
+    return docker_save(busybox(entry("etc/motd", "of two\n"), entry("lib/apk/db/installed", "".join(
+        f"P:{name}\nV:{version}\n\n" for name, version in packages))))
+
+
+def test_what_is_installed_in_an_image_is_listed_and_is_the_next_ones_when_it_is_replaced(images, take, store):
+    def two(server=images):
+        return [(i["version"], i["packages"]) for i in server.request("GET", "/runtimes").json()["images"] if i["name"] == "two"]
+    assert two() == [(None, None)]
+    assert take(alpine(("busybox", "1.36-r2")), "--replace", name="two").returncode == 0
+    wait_for("it to be listed", lambda: two() == [("1.36", [{"name": "busybox", "version": "1.36-r2", "from": "apk"}])])
+    assert take(alpine(("musl", "1.2"), ("busybox", "1.37")), "--replace", name="two").returncode == 0
+    wait_for("the next", lambda: two()[0][0] == "1.37" and [p["name"] for p in two()[0][1]] == ["busybox", "musl"])
+    next_front(images)
+    wait_for("the next front to hear of it", lambda: two()[0][0] == "1.37")
+    os.chmod(store / "two/inventory", 0o666)
+    next_front(images)
+    wait_for("it to be looked at", lambda: ' ev=inventory name="two" why=' in images.log())
+    assert two() == [(None, None)]  # anybody could have written it
+    assert images.run("cat /etc/motd", image="two").stdout == "of two\n"
 
 
 def test_an_image_that_there_is_not_is_a_422_that_lists_those_that_there_are(images):

@@ -3,8 +3,10 @@
 #include "caller/cli/image_make.h"
 
 #include "api/fields.h"
+#include "api/runtimes.h"
 #include "base/check.h"
 #include "base/fault.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "caller/image/imager.h"
 
@@ -79,20 +81,40 @@ static json_t *limits_as_json(const struct run_limits *l)
 	return all;
 }
 
-/* What is wrong with it, or all that is known of it. */
-static json_t *as_json(const char *name, const struct image_record *r, const struct fault *why)
+/* What is installed, as GET /runtimes has it. */
+static int read_inventory(
+	const struct store *s, const char *name, struct inventory *ret, struct fault *f)
 {
+	static char text[IMAGE_INVENTORY_MAX];
+	cleanup_fd int fd = store_open_inventory(s, name, f);
+	ssize_t n = fd < 0 ? fd : io_read_all(fd, text, sizeof(text));
+
+	if (fd < 0)
+		return fd;
+	if (n < 0 || inventory_take(ret, text, (size_t)n, true) < 0)
+		return fault_set(f, n < 0 ? (int)n : -ENOMEM, "%s: the inventory", name);
+	return 0;
+}
+
+/* What is wrong with it, or all that is known of it. */
+static json_t *as_json(
+	const struct store *s, const char *name, const struct image_record *r, struct fault *why)
+{
+	CLEANUP(inventory_clear) struct inventory in = { .packages = NULL };
 	char digest[2 * IMAGE_DIGEST_MAX + 1];
 
-	if (why->code < 0)
+	if (why->code < 0 || read_inventory(s, name, &in, why) < 0)
 		return json_pack("{s:s, s:s}", "name", name, "error", why->text);
 	hex(r->digest, digest);
-	return json_pack("{s:s, s:s, s:s+, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:s, s:o}", "name",
+	return json_pack(
+		"{s:s, s:s, s:s+, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:s, s:o, s:s?, s:o?}", "name",
 		name, "form", FORM, "digest", "sha256:", digest, "arch", r->arch, "made", r->at,
 		"bytes", (json_int_t)r->bytes, "unpacked_bytes", (json_int_t)r->unpacked_bytes,
 		"entries", (json_int_t)r->entries, "argv", texts(r->start.argv, RUNTIME_ARGV_MAX),
 		"env", texts(r->start.env, RUNTIME_ENV_MAX), "main_file", r->start.main_file,
-		"limits", limits_as_json(&r->start.limits));
+		"limits", limits_as_json(&r->start.limits), "version",
+		in.version[0] ? in.version : NULL, "packages",
+		in.packages ? json_loads(in.packages, 0, NULL) : NULL);
 }
 
 static void print_row(const char *name, const struct image_record *r, const struct fault *why)
@@ -125,7 +147,7 @@ int image_list(struct image_command *c, struct fault *f)
 
 		(void)store_read(&c->store, *n, &record, &why);
 		if (c->json)
-			(void)json_array_append_new(all, as_json(*n, &record, &why));
+			(void)json_array_append_new(all, as_json(&c->store, *n, &record, &why));
 		else
 			print_row(*n, &record, &why);
 	}
@@ -137,28 +159,39 @@ int image_list(struct image_command *c, struct fault *f)
 	return r;
 }
 
+/* The file in `fd`, or the errno that it could not be opened with. */
+static int verify_file(int fd, const char *image, const char *file, uint64_t bytes,
+	const uint8_t *digest, struct fault *f)
+{
+	struct msg_digest d;
+	int r = fd < 0 ? fd : imager_digest(fd, &d, f);
+
+	if (r < 0)
+		return r;
+	if (d.bytes != bytes)
+		return fault_say(f, -EBADMSG, "%s: %s has %lu bytes, not %lu", image, file,
+			(unsigned long)d.bytes, (unsigned long)bytes);
+	if (memcmp(d.digest, digest, sizeof(d.digest)) != 0)
+		return fault_say(f, -EBADMSG,
+			"%s: the SHA-256 of %s is another than when it was made", image, file);
+	return 0;
+}
+
 static int verify_one(const struct store *s, const char *name, struct fault *f)
 {
 	static struct image_record record;
-	cleanup_fd int root = -1;
-	struct msg_digest d;
+	cleanup_fd int root = -1, inventory = -1;
 	int r = store_read(s, name, &record, f);
 
 	if (r < 0)
 		return r;
 	root = store_open_root(s, name, f);
-	r = root < 0 ? root : imager_digest(root, &d, f);
+	r = verify_file(root, name, IMAGE_ROOT_FILE, record.bytes, record.digest, f);
 	if (r < 0)
 		return r;
-	if (d.bytes != record.bytes)
-		return fault_say(f, -EBADMSG, "%s: " IMAGE_ROOT_FILE " has %lu bytes, not %lu",
-			name, (unsigned long)d.bytes, (unsigned long)record.bytes);
-	if (memcmp(d.digest, record.digest, sizeof(d.digest)) != 0)
-		return fault_say(f, -EBADMSG,
-			"%s: the SHA-256 of " IMAGE_ROOT_FILE " is another than "
-			"when it was made",
-			name);
-	return 0;
+	inventory = store_open_inventory(s, name, f);
+	return verify_file(inventory, name, IMAGE_INVENTORY_FILE, record.inventory_bytes,
+		record.inventory_digest, f);
 }
 
 int image_verify(struct image_command *c, struct fault *f)

@@ -9,6 +9,7 @@
 #include "kernel/tun.h"
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/images.h"
+#include "priv/supervisor/offered.h"
 #include "priv/supervisor/scope.h"
 #include "wire/channel.h"
 
@@ -318,6 +319,37 @@ int engine_offer_some(const struct engine *e, int channel_fd, uint32_t *numbers)
 		if (!(*numbers >> i & 1))
 			continue;
 		r = channel_send(channel_fd, MSG_OFFER, &m, NULL);
+		if (r == 0)
+			*numbers &= ~(UINT32_C(1) << i);
+	}
+	return r;
+}
+
+/* 0 or a negative errno of channel_send(). */
+static int list_one(const struct engine *e, int channel_fd, uint32_t number)
+{
+	const struct msg_inventory m = { number, e->languages.editions[number] };
+	const struct language *l = &e->languages.of[number];
+	struct fault f = { 0 };
+	cleanup_fd int fd =
+		images_open_inventory(e->settings.image_dir, l, e->languages.digests[number], &f);
+
+	/* It has gone since: then its number is told of anew. */
+	if (fd >= 0)
+		return channel_send(channel_fd, MSG_INVENTORY, &m, &fd);
+	log_warn("inventory", "name=%s why=%s", LQ(l->runtime.name), LQ(f.text));
+	return 0;
+}
+
+int engine_list_some(const struct engine *e, int channel_fd, uint32_t *numbers)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < LANGUAGES_MAX && r == 0; i++) {
+		if (!(*numbers >> i & 1))
+			continue;
+		if (i < e->languages.count && offered_is(&e->languages, i))
+			r = list_one(e, channel_fd, i);
 		if (r == 0)
 			*numbers &= ~(UINT32_C(1) << i);
 	}

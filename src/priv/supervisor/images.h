@@ -28,3 +28,7 @@ uint32_t images_offer(const char *dir, struct languages *to) __attribute__((nonn
  * is not offered any more. *ret: its record, too. */
 int images_open_offered(const char *dir, const struct language *offered, const uint8_t *digest,
 	struct image_record *ret, int *ret_fd, struct fault *f) __attribute__((nonnull));
+
+/* The inventory of the same image, open, or a negative errno. */
+int images_open_inventory(const char *dir, const struct language *offered, const uint8_t *digest,
+	struct fault *f) __attribute__((nonnull));
