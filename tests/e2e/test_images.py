@@ -84,18 +84,18 @@ def test_an_images_own_limits_hold_where_a_request_names_none_and_never_above_th
     server = serve(*FLAGS, *frugal)
     [image] = server.request("GET", "/runtimes").json()["images"]
     assert limits_of(image) == [0.5, 80, 0.25, 512]
-    reply = server.run("while :; do :; done", image="test")
-    assert (reply.status, limits_of(reply)) == ("timeout", [0.5, 80, 0.25, 512]), reply
-    reply = server.run("busybox sleep 0.8", image="test", timeout_seconds=20, memory_limit_mb=16, pids_limit=8)
-    assert (reply.status, limits_of(reply)) == ("success", [20, 16, 0.25, 8]), reply
-    assert limits_of(server.run("true", language="bash")) == [3, 64, 0.25, 32]
+    reply = server.execute("while :; do :; done", image="test")
+    assert (reply["status"], limits_of(reply)) == ("timeout", [0.5, 80, 0.25, 512]), reply
+    reply = server.execute("busybox sleep 0.8", image="test", timeout_seconds=20, memory_limit_mb=16, pids_limit=8)
+    assert (reply["status"], limits_of(reply)) == ("success", [20, 16, 0.25, 8]), reply
+    assert limits_of(server.execute("true", language="bash")) == [3, 64, 0.25, 32]
 
 
 def test_a_server_of_its_own_image_has_that_images_limits(frugal, serve):
     server = serve(*FLAGS, *frugal, "--image", "test")
     for fields in ({}, {"image": "test"}):
-        reply = server.run("while :; do :; done", **fields)
-        assert (reply.status, limits_of(reply)) == ("timeout", [0.5, 80, 0.25, 512]), reply
+        reply = server.execute("while :; do :; done", **fields)
+        assert (reply["status"], limits_of(reply)) == ("timeout", [0.5, 80, 0.25, 512]), reply
 
 
 def test_a_run_of_the_command_line_has_the_images_limits(frugal, inside):
@@ -108,9 +108,9 @@ def test_a_run_of_the_command_line_has_the_images_limits(frugal, inside):
 
 def test_an_image_that_is_replaced_by_itself_with_other_limits_has_those(images, take):
     archive = docker_save(busybox(entry("etc/motd", "of two\n")))
-    assert limits_of(images.run("true", image="two"))[0] == 3
+    assert limits_of(images.execute("true", image="two"))[0] == 3
     assert take(archive, "--replace", "--timeout", "9", name="two").returncode == 0
-    wait_for("it to be known", lambda: limits_of(images.run("true", image="two"))[0] == 9)
+    wait_for("it to be known", lambda: limits_of(images.execute("true", image="two"))[0] == 9)
 
 
 def next_front(server):

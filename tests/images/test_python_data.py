@@ -55,7 +55,7 @@ def test_every_module_that_it_is_for_is_there(store):
 
 def test_its_first_program_needs_no_word_of_limits(store, serve):
     server = serve("--image-dir", store, "--cold")
-    reply = server.run(PROGRAM, image="python-data")
+    reply = server.execute(PROGRAM, image="python-data")
     assert (reply.status, reply.stdout) == ("success", ANSWER), reply
     assert reply["limits"]["memory_limit_mb"] == 512 and reply["limits"]["timeout_seconds"] == 30, reply
 
