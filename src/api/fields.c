@@ -20,7 +20,8 @@ const struct api_field api_fields[API_FIELDS] = {
 		"\"python\"", 0 },
 	[API_IMAGE] = { API_IMAGE, API_NAME, false, "image", "Image",
 		"The image that the program runs in, in the place of a `language`: one of the "
-		"server's store (`glovebox image list`).",
+		"server's store (`glovebox image list`). It has its own interpreter, and may have "
+		"limits of its own that hold where the request names none: `GET /runtimes`.",
 		"\"python-data\"", 0 },
 	[API_TIMEOUT] = { API_TIMEOUT, API_NUMBER, false, "timeout_seconds", "Timeout Seconds",
 		"Wall-clock time after which the run is ended, in seconds.",

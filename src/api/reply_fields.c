@@ -353,6 +353,9 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_PACKAGE, REPLY_STRING, "name", "Its name.", "\"numpy\"", 0 },
 	{ REPLY_PACKAGE, REPLY_STRING_OR_NULL, "version", "Its version, if it has one.",
 		"\"1.24.2\"", 0 },
+	{ REPLY_PACKAGE, REPLY_STRING, "from",
+		"Of an image: whose record of what is installed lists it: `dpkg`, `apk` or `python` "
+		"(the metadata of Python's distributions).", "\"python\"", 1 },
 
 	{ REPLY_IMAGE, REPLY_STRING, "name", "What `image` is.", "\"python-data\"", 0 },
 	{ REPLY_IMAGE, REPLY_STRING, "start",
@@ -363,6 +366,12 @@ const struct reply_field reply_fields[] = {
 		"\"main.py\"", 0 },
 	{ REPLY_IMAGE, REPLY_OBJECT, "limits", "What holds where a request names no limit.",
 		"RuntimeLimits", 0 },
+	{ REPLY_IMAGE, REPLY_STRING_OR_NULL, "version",
+		"The version of its interpreter, by what the image says of itself; null when it says "
+		"nothing.", "\"3.11.2\"", 0 },
+	{ REPLY_IMAGE, REPLY_OBJECTS_OR_NULL, "packages",
+		"What is installed in it, by what it says of itself: 2,048 at most; null when it says "
+		"nothing.", "Package", 0 },
 };
 /* clang-format on */
 

@@ -33,10 +33,15 @@ void inventory_lack(struct inventory *in, enum inventory_state state, const char
 	copy_line(in->why, sizeof(in->why), why, strcspn(why, "\n"));
 }
 
-static void put_package(struct writer *w, const char *line, size_t len)
+/* "NAME VERSION", and of an image " FROM" behind it. */
+static void put_package(struct writer *w, const char *line, size_t len, bool is_image)
 {
-	const char *space = memchr(line, ' ', len);
-	size_t name_len = space ? (size_t)(space - line) : len;
+	const char *from = is_image ? memrchr(line, ' ', len) : NULL, *space;
+	size_t from_len = from ? (size_t)(line + len - from - 1) : 0, name_len;
+
+	len -= from ? from_len + 1 : 0;
+	space = memchr(line, ' ', len);
+	name_len = space ? (size_t)(space - line) : len;
 
 	writer_object(w, NULL);
 	writer_text_begin(w, "name");
@@ -49,13 +54,18 @@ static void put_package(struct writer *w, const char *line, size_t len)
 	} else {
 		writer_null(w, "version");
 	}
+	if (from) {
+		writer_text_begin(w, "from");
+		writer_text(w, from + 1, from_len);
+		writer_text_end(w);
+	}
 	writer_close(w);
 }
 
-int inventory_take(struct inventory *in, const struct output_view *out)
+int inventory_take(struct inventory *in, const char *text, size_t text_len, bool is_image)
 {
 	struct writer w CLEANUP(writer_drop) = { 0 };
-	const char *at = out->head, *end = out->head + out->head_len;
+	const char *at = text, *end = text + text_len;
 	unsigned lines = 0;
 
 	inventory_clear(in);
@@ -67,15 +77,15 @@ int inventory_take(struct inventory *in, const struct output_view *out)
 		if (lines++ == 0)
 			copy_line(in->version, sizeof(in->version), at, len);
 		else if (len > 0)
-			put_package(&w, at, len);
+			put_package(&w, at, len, is_image);
 		at = stop ? stop + 1 : end;
 	}
 	writer_close(&w);
-	in->packages = writer_take(&w, NULL);
-	if (!in->packages)
-		return -ENOMEM;
 	in->state = INVENTORY_KNOWN;
-	return 0;
+	if (is_image && lines <= 1) /* nothing in it says what there is */
+		return 0;
+	in->packages = writer_take(&w, NULL);
+	return in->packages ? 0 : -ENOMEM;
 }
 
 static void put_texts(struct writer *w, const char *key, const char *texts, size_t room, size_t n)
@@ -106,24 +116,34 @@ static void put_limits(
 	writer_close(w);
 }
 
+static void put_version(struct writer *w, const struct inventory *in)
+{
+	if (in->version[0])
+		writer_string(w, "version", in->version);
+	else
+		writer_null(w, "version");
+}
+
+static void put_packages(struct writer *w, const struct inventory *in)
+{
+	if (in->packages)
+		writer_raw(w, "packages", in->packages);
+	else
+		writer_null(w, "packages");
+}
+
 static void put_inventory(struct writer *w, const struct inventory *in)
 {
 	if (in->state == INVENTORY_UNKNOWN || in->state == INVENTORY_FAILED)
 		writer_null(w, "installed");
 	else
 		writer_bool(w, "installed", in->state == INVENTORY_KNOWN);
-	if (in->version[0])
-		writer_string(w, "version", in->version);
-	else
-		writer_null(w, "version");
+	put_version(w, in);
 	if (in->why[0])
 		writer_string(w, "why", in->why);
 	else
 		writer_null(w, "why");
-	if (in->packages)
-		writer_raw(w, "packages", in->packages);
-	else
-		writer_null(w, "packages");
+	put_packages(w, in);
 }
 
 static void put_start(struct writer *w, uint32_t warm, uint32_t number)
@@ -131,8 +151,8 @@ static void put_start(struct writer *w, uint32_t warm, uint32_t number)
 	writer_string(w, "start", warm >> number & 1 ? "warm" : "cold");
 }
 
-static void put_images(
-	struct writer *w, const struct offers *offers, const struct settings *s, uint32_t warm)
+static void put_images(struct writer *w, const struct offers *offers, const struct settings *s,
+	uint32_t warm, const struct inventory *of)
 {
 	writer_array(w, "images");
 	for (uint32_t i = 0; i < offers->count; i++) {
@@ -145,6 +165,8 @@ static void put_images(
 		put_start(w, warm, i);
 		writer_string(w, "main_file", o->main_file);
 		put_limits(w, offers, i, s);
+		put_version(w, &of[i]);
+		put_packages(w, &of[i]);
 		writer_close(w);
 	}
 	writer_close(w);
@@ -183,7 +205,7 @@ char *api_runtimes_json(const struct offers *offers, const struct settings *s, u
 		writer_close(&w);
 	}
 	writer_close(&w);
-	put_images(&w, offers, s, warm);
+	put_images(&w, offers, s, warm, of);
 	writer_close(&w);
 	return writer_take(&w, ret_len);
 }

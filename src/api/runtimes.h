@@ -1,14 +1,14 @@
-/* GET /runtimes: the languages and images of this server, and what was found out about each by running the
- * program that its manifest has for that (`inventory`) in a cell: its first line is the version,
- * each further one "NAME VERSION" a package that programs find.
+/* GET /runtimes: the languages and images of this server, and what was found out about each: of a language
+ * by running the program that its manifest has for that (`inventory`) in a cell: its first line is the version,
+ * each further one "NAME VERSION" a package that programs find. Of an image by what was found in it when it
+ * was made.
  *
  *   runs in    the front
  *   owns       an inventory owns its text
- *   trusts     no byte of a program's output
+ *   trusts     no byte of a program's output, nor of an image's inventory
  */
 #pragma once
 
-#include "api/output.h"
 #include "wire/language.h"
 
 #include <stdbool.h>
@@ -34,8 +34,10 @@ struct inventory {
 
 void inventory_clear(struct inventory *in) __attribute__((nonnull));
 
-/* Take what the program has printed. 0 or -ENOMEM. */
-int inventory_take(struct inventory *in, const struct output_view *out) __attribute__((nonnull));
+/* Take what the program has printed; or of an image its inventory (wire/image.h), of which each package
+ * has a third word. 0 or -ENOMEM. */
+int inventory_take(struct inventory *in, const char *text, size_t len, bool is_image)
+	__attribute__((nonnull));
 
 /* It is not known: why. */
 void inventory_lack(struct inventory *in, enum inventory_state state, const char *why)

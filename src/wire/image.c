@@ -1,5 +1,7 @@
 #include "wire/image.h"
 
+#include "wire/language.h"
+
 #include <string.h>
 
 /* As OCI's image configuration does, which has them from Go's GOARCH. */
@@ -31,6 +33,15 @@ void image_runtime(const struct image_record *r, struct runtime *ret)
 	memcpy(made.main_file, r->start.main_file, sizeof(made.main_file));
 	memcpy(made.argv, r->start.argv, sizeof(made.argv));
 	memcpy(made.env, r->start.env, sizeof(made.env));
+	*ret = made;
+}
+
+void image_offer(const struct image_record *r, struct offer *ret)
+{
+	struct offer made = { .limits = r->start.limits, .reports = r->start.warm, .is_image = 1 };
+
+	memcpy(made.name, r->name, sizeof(made.name));
+	memcpy(made.main_file, r->start.main_file, sizeof(made.main_file));
 	*ret = made;
 }
 
@@ -71,7 +82,9 @@ static const char *image_start_fault(const struct image_start *s)
 		return "a flag is neither 0 nor 1";
 	if (!is_text(s->preload, sizeof(s->preload)) || !is_modules(s->preload))
 		return "preload is no list of modules";
-	why = runtime_fault(&made);
+	why = language_limits_fault(&s->limits);
+	if (!why)
+		why = runtime_fault(&made);
 	return why ? why : shown_fault(s);
 }
 
@@ -87,7 +100,17 @@ const char *image_record_fault(const struct image_record *r)
 		return "a text is not terminated";
 	if (strcmp(r->arch, HOST_ARCH) != 0)
 		return "it is for another architecture";
+	if (r->inventory_bytes < 1 || r->inventory_bytes > IMAGE_INVENTORY_MAX)
+		return "its inventory has no size of one";
 	return image_start_fault(&r->start);
+}
+
+bool image_inventory_is_valid(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
+			return false;
+	return len > 0 && len <= IMAGE_INVENTORY_MAX && text[len - 1] == '\n';
 }
 
 static bool consists_of(const char *text, const char *more)

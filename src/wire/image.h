@@ -2,9 +2,10 @@
  *
  *     STORE/NAME/root.squashfs   the files
  *     STORE/NAME/record          struct image_record, in fixed size
+ *     STORE/NAME/inventory       what is installed in it, as text, to be shown
  *
- * The command line makes both and renames the folder into its place; the supervisor reads the
- * record, checks it, and mounts the other one.
+ * The command line makes them and renames the folder into its place; the supervisor reads the
+ * record, checks it, mounts the root, and hands the inventory to the front unread.
  *
  *   runs in    the command line, the process that reads archives, the supervisor
  *   trusts     nothing: image_record_fault() decides
@@ -12,21 +13,25 @@
 #pragma once
 
 #include "base/fault.h"
+#include "wire/limits.h"
 #include "wire/settings.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define IMAGE_ROOT_FILE   "root.squashfs"
-#define IMAGE_RECORD_FILE "record"
+#define IMAGE_ROOT_FILE      "root.squashfs"
+#define IMAGE_RECORD_FILE    "record"
+#define IMAGE_INVENTORY_FILE "inventory"
 
-#define IMAGE_MAGIC      UINT32_C(0x32674967) /* "gIg2"; another layout has another one */
+#define IMAGE_MAGIC      UINT32_C(0x33674967) /* "gIg3"; another layout has another one */
 #define IMAGE_ARCH_MAX   16
 #define IMAGE_DIGEST_MAX 32 /* SHA-256 */
 #define IMAGE_AT_MAX     24
 
 /* How the image's interpreter starts a program: what a runtime's manifest says of the host's. */
 struct image_start {
+	struct run_limits limits; /* its own defaults; a member that is 0: the server's */
 	char main_file[RUNTIME_PATH_MAX];
 	char argv[RUNTIME_ARGV_MAX][RUNTIME_PATH_MAX]; /* "" ends it */
 	char env[RUNTIME_ENV_MAX][RUNTIME_PATH_MAX];   /* NAME=VALUE; "" ends it */
@@ -44,8 +49,15 @@ struct image_record {
 	uint8_t digest[IMAGE_DIGEST_MAX]; /* of root.squashfs */
 	uint64_t bytes;                   /* its size */
 	uint64_t unpacked_bytes, entries; /* what is in it */
+	uint64_t inventory_bytes;         /* of the inventory */
+	uint8_t inventory_digest[IMAGE_DIGEST_MAX];
 	struct image_start start;
 };
+
+/* The inventory: a line with the version of the interpreter, or an empty one; then for each package
+ * "NAME VERSION FROM", FROM one of dpkg, apk, python. Printable ASCII. */
+#define IMAGE_INVENTORY_MAX (128u << 10)
+#define IMAGE_PACKAGES_MAX  2048u
 
 /* ---- Between the command line and the process that reads what others made ---- */
 
@@ -85,6 +97,14 @@ struct image_losses {
 	uint32_t set_ids;    /* files whose set-user-ID or set-group-ID bit was taken */
 	uint32_t attributes; /* files whose capabilities or other attributes were taken */
 	uint32_t variables;  /* of the environment: longer than fits, or too many */
+	uint32_t packages;   /* that the inventory does not list */
+};
+
+/* A piece of the inventory, in their order; before UNPACKED. */
+#define LISTED_MAX 4096
+struct msg_listed {
+	uint32_t len;
+	char text[LISTED_MAX];
 };
 
 struct msg_unpacked {
@@ -133,6 +153,13 @@ bool image_is_warm(const struct image_record *r) __attribute__((nonnull));
 
 /* How to start programs in it, as the supervisor knows it of the host's runtime; no roots. */
 void image_runtime(const struct image_record *r, struct runtime *ret) __attribute__((nonnull));
+
+/* What a client has to know of it (wire/language.h). */
+struct offer;
+void image_offer(const struct image_record *r, struct offer *ret) __attribute__((nonnull));
+
+/* Is that what an inventory may be? */
+bool image_inventory_is_valid(const char *text, size_t len) __attribute__((nonnull));
 
 /* What OCI calls the architecture that this program is built for. */
 const char *image_host_arch(void);

@@ -39,17 +39,17 @@ static bool is_limit(uint64_t value, uint64_t least, uint64_t most)
 	return value == 0 || (value >= least && value <= most);
 }
 
-static const char *limits_fault(const struct run_limits *l)
+const char *language_limits_fault(const struct run_limits *l)
 {
 	if (!is_limit(l->timeout_us, LIMIT_TIMEOUT_MIN_US, LIMIT_TIMEOUT_MAX_US))
-		return "language: limits: timeout is out of range";
+		return "limits: timeout is out of range";
 	if (!is_limit(l->memory_bytes, LIMIT_MEMORY_MIN_BYTES, LIMIT_MEMORY_MAX_BYTES))
-		return "language: limits: memory is out of range";
+		return "limits: memory is out of range";
 	if (!is_limit(l->cpu_milli, LIMIT_CPU_MIN_MILLI, LIMIT_CPU_MAX_MILLI))
-		return "language: limits: cpu is out of range";
+		return "limits: cpu is out of range";
 	if (!is_limit(l->pids, LIMIT_PIDS_MIN, LIMIT_PIDS_MAX))
-		return "language: limits: pids is out of range";
-	return l->cpu_time_us != 0 ? "language: limits: there is none of CPU time" : NULL;
+		return "limits: pids is out of range";
+	return l->cpu_time_us != 0 ? "limits: there is none of CPU time" : NULL;
 }
 
 static const char *lists_fault(const struct offer *o)
@@ -95,8 +95,8 @@ const char *offer_fault(const struct offer *o)
 	if (!why)
 		why = program_fault(o);
 	if (!why)
-		why = limits_fault(&o->limits);
-	return why ? why : limits_fault(&o->compile_limits);
+		why = language_limits_fault(&o->limits);
+	return why ? why : language_limits_fault(&o->compile_limits);
 }
 
 static const char *compiler_fault(const struct language *l)
@@ -229,17 +229,33 @@ static void fit(const struct run_limits *own, const struct settings *s, struct r
 	ret->pids = (uint32_t)choose(own->pids, s->def.pids, s->max.pids);
 }
 
-static const struct run_limits none = { .timeout_us = 0 };
+void offer_limits(const struct offer *o, const struct settings *s, struct run_limits *ret)
+{
+	fit(&o->limits, s, ret);
+}
+
+void offer_compile_limits(const struct offer *o, const struct settings *s, struct run_limits *ret)
+{
+	fit(&o->compile_limits, s, ret);
+	ret->cpu_time_us = 0;
+}
+
+/* One that there is not is as a language without limits of its own. */
+static const struct offer *offer_of(const struct offers *offers, uint32_t language)
+{
+	static const struct offer none = { .compiled = 0 };
+
+	return language < offers->count ? &offers->of[language] : &none;
+}
 
 void offers_limits(const struct offers *offers, uint32_t language, const struct settings *s,
 	struct run_limits *ret)
 {
-	fit(language < offers->count ? &offers->of[language].limits : &none, s, ret);
+	offer_limits(offer_of(offers, language), s, ret);
 }
 
 void offers_compile_limits(const struct offers *offers, uint32_t language, const struct settings *s,
 	struct run_limits *ret)
 {
-	fit(language < offers->count ? &offers->of[language].compile_limits : &none, s, ret);
-	ret->cpu_time_us = 0;
+	offer_compile_limits(offer_of(offers, language), s, ret);
 }

@@ -79,6 +79,8 @@ struct offers {
  * and every limit within what the settings could allow. */
 const char *language_fault(const struct language *l) __attribute__((nonnull));
 const char *offer_fault(const struct offer *o) __attribute__((nonnull));
+/* The same of the limits of a manifest, where 0 stands for the server's. */
+const char *language_limits_fault(const struct run_limits *l) __attribute__((nonnull));
 
 /* What is told of a number, in their order; of an image also later, in the place of what was. The
  * broken rule, or NULL. */
@@ -102,11 +104,16 @@ size_t offers_names(const struct offers *offers, bool images, char *ret, size_t 
 const char *offers_like(const struct offers *offers, bool images, const char *name, size_t len)
 	__attribute__((nonnull));
 
-/* The limits of a request in that language that asks for none: the manifest's where it has
- * some, else the settings', and none above what the settings allow. A number that there is not
- * is as 0. */
+/* The limits of a request in that language, or image, that asks for none: the manifest's where it
+ * has some, else the settings', and none above what the settings allow. */
+void offer_limits(const struct offer *o, const struct settings *s, struct run_limits *ret)
+	__attribute__((nonnull));
+/* The same of its compiler. */
+void offer_compile_limits(const struct offer *o, const struct settings *s, struct run_limits *ret)
+	__attribute__((nonnull));
+
+/* Both by its number. One that there is not has none of its own. */
 void offers_limits(const struct offers *offers, uint32_t language, const struct settings *s,
 	struct run_limits *ret) __attribute__((nonnull));
-/* The same of its compiler. */
 void offers_compile_limits(const struct offers *offers, uint32_t language, const struct settings *s,
 	struct run_limits *ret) __attribute__((nonnull));

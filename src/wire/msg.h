@@ -54,6 +54,12 @@ struct msg_offer {
 	struct offer offer; /* without a name: there is none of that number any more */
 };
 
+/* To a front, after the OFFER of an image: its inventory (wire/image.h). fds: the file, which nobody
+ * changes. */
+struct msg_inventory {
+	uint32_t number, edition; /* as in OFFER */
+};
+
 /* How the programs' interpreters are started. */
 enum warm_state {
 	WARM_OFF,      /* each from cold, as was asked for */
@@ -191,6 +197,7 @@ struct msg_layers_end {
 	X(CONFIG_BAD, CONFIG,      SUPERVISOR, struct msg_config_bad,  0)              \
 	X(HELLO,      SUPERVISOR,  CLIENT,     struct msg_hello,       0)              \
 	X(OFFER,      SUPERVISOR,  CLIENT,     struct msg_offer,       0)              \
+	X(INVENTORY,  SUPERVISOR,  CLIENT,     struct msg_inventory,   1)              \
 	X(HEALTH,     SUPERVISOR,  CLIENT,     struct msg_health,      0)              \
 	X(SELFTEST,   SUPERVISOR,  CLIENT,     struct msg_selftest,    0)              \
 	X(SUBMIT,     CLIENT,      SUPERVISOR, struct msg_submit,      5)              \
@@ -224,6 +231,7 @@ struct msg_layers_end {
 	X(GATE_BAD,   GATE,        SUPERVISOR, struct msg_broken,      0)              \
 	X(UNPACK,     CLIENT,      IMAGER,     struct msg_unpack,      0)              \
 	X(UNPACKING,  IMAGER,      CLIENT,     struct msg_unpacking,   0)              \
+	X(LISTED,     IMAGER,      CLIENT,     struct msg_listed,      0)              \
 	X(UNPACKED,   IMAGER,      CLIENT,     struct msg_unpacked,    0)              \
 	X(PLAN,       IMAGER,      CLIENT,     struct msg_plan,        0)              \
 	X(DIGEST,     IMAGER,      CLIENT,     struct msg_digest,      0)              \

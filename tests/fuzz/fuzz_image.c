@@ -73,6 +73,13 @@ static void on_progress(void *ctx, const struct msg_unpacking *now)
 	CHECK(now->layer <= now->layers && now->bytes <= BYTES_MAX);
 }
 
+static int on_listed(void *ctx, const char *text, size_t len)
+{
+	(void)ctx;
+	CHECK(image_inventory_is_valid(text, len));
+	return 0;
+}
+
 static void try_archive(const uint8_t *bytes, size_t len, enum image_source source)
 {
 	struct msg_unpack ask = {
@@ -83,6 +90,7 @@ static void try_archive(const uint8_t *bytes, size_t len, enum image_source sour
 		.out_fd = memfd_create("out", MFD_CLOEXEC),
 		.ask = &ask,
 		.progress = on_progress,
+		.listed = on_listed,
 	};
 	static struct msg_unpacked done;
 	struct fault f = { 0 };

@@ -510,7 +510,7 @@ int view_open_other(
 }
 
 /* No store: an image is there if views can be made. */
-int images_open_offered(const char *dir, const struct runtime *offered, const uint8_t *digest,
+int images_open_offered(const char *dir, const struct language *offered, const uint8_t *digest,
 	struct image_record *ret, int *ret_fd, struct fault *f)
 {
 	(void)dir, (void)offered, (void)digest, (void)f;

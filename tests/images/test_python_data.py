@@ -1,5 +1,6 @@
 """The image that is shipped as a manifest, built of Debian's packages: minutes, and some hundred
 megabytes from Debian's mirror."""
+import json
 import statistics
 import subprocess
 import time
@@ -48,9 +49,27 @@ def _server(store):
 
 def test_every_module_that_it_is_for_is_there(store):
     code = f"import importlib\nfor name in {MODULES}: print(importlib.import_module(name).__name__)"
-    done = glovebox("run", "--image-dir", store, "--image", "python-data", "--memory", "512", "--timeout", "60",
-                    "--cpu", "1", "-", input=code)
+    done = glovebox("run", "--image-dir", store, "--image", "python-data", "-", input=code)
     assert (done.returncode, done.stdout.decode().split()) == (0, MODULES), done
+
+
+def test_its_first_program_needs_no_word_of_limits(store, serve):
+    server = serve("--image-dir", store, "--cold")
+    reply = server.execute(PROGRAM, image="python-data")
+    assert (reply.status, reply.stdout) == ("success", ANSWER), reply
+    assert reply["limits"]["memory_limit_mb"] == 512 and reply["limits"]["timeout_seconds"] == 30, reply
+
+
+def test_what_is_installed_in_it_is_listed(store):
+    done = glovebox("image", "--image-dir", store, "list", "--json")
+    (image,) = json.loads(done.stdout)
+    there = {(p["from"], p["name"]): p["version"] for p in image["packages"]}
+    assert ("dpkg", "python3-pandas") in there and ("dpkg", "libc6") in there
+    code = "import importlib.metadata as m\nprint(*sorted({d.metadata['Name'] for d in m.distributions()}), sep='\\n')"
+    done = glovebox("run", "--image-dir", store, "--image", "python-data", "-", input=code)
+    assert done.stdout.decode().split() == sorted(name for kind, name in there if kind == "python"), done
+    done = glovebox("run", "--image-dir", store, "--image", "python-data", "-", input="import platform; print(platform.python_version())")
+    assert done.stdout.decode().strip() == image["version"], done
 
 
 def test_what_reads_a_table_and_draws_it_finds_all_its_modules_imported(server):

@@ -48,7 +48,7 @@ int __wrap_view_open_other(
 	struct view *ret, const struct runtime *rt, unsigned number, bool builds, struct fault *f);
 int __wrap_view_open_image(struct view *ret, int file_fd, unsigned number, struct fault *f);
 int __wrap_view_close_image(const struct view *v);
-int __wrap_images_open_offered(const char *dir, const struct runtime *offered,
+int __wrap_images_open_offered(const char *dir, const struct language *offered,
 	const uint8_t *digest, struct image_record *ret, int *ret_fd, struct fault *f);
 
 static int open_one(struct fault *f)
@@ -80,7 +80,7 @@ int __wrap_view_close_image(const struct view *v)
 
 static int image_code;
 
-int __wrap_images_open_offered(const char *dir, const struct runtime *offered,
+int __wrap_images_open_offered(const char *dir, const struct language *offered,
 	const uint8_t *digest, struct image_record *ret, int *ret_fd, struct fault *f)
 {
 	(void)dir;

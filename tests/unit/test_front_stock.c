@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 int __wrap_runs_begin(struct runs *rs, struct api_request *request, run_told_fn *told, void *ctx);
 void __wrap_answer_send(struct http_request *req, const struct answer *a);
@@ -115,11 +117,61 @@ static void what_was_not_run_is_looked_at_each_time(void **state)
 	stock_done(&st);
 }
 
+static int file_of(const char *text)
+{
+	int fd = memfd_create("inventory", MFD_CLOEXEC);
+
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+static void tell(struct stock *st, const char *text, const char *part)
+{
+	int fd = file_of(text);
+
+	stock_take(st, 1, fd);
+	(void)close(fd);
+	assert_int_equal(ask(st), 0);
+	if (!strstr(said, part))
+		fail_msg("\"%s\" has no %s", said, part);
+}
+
+static void what_is_installed_in_an_image_is_what_the_supervisor_tells(void **state)
+{
+	static struct offers with = { .count = 2,
+		.of = { { .name = "slow", .main_file = "main.slow", .inventory = "version" },
+			{ .name = "image", .main_file = "main.py", .is_image = 1 } } };
+	static struct msg_hello hello;
+	static struct msg_health health;
+	struct runs runs = { 0 };
+	struct stock st;
+
+	(void)state;
+	hello.settings = api_settings;
+	stock_init(&st, &runs, &hello, &health, &with);
+	end = (struct run_end){ .why = "there is no /usr/bin/slow", .missing = true };
+	st.of[0].state = INVENTORY_KNOWN;
+	tell(&st, "3.11.2\nnumpy 1.24.2 python\nlibc6 2:2 3 dpkg\nodd\n",
+		"\"version\":\"3.11.2\",\"packages\":["
+		"{\"name\":\"numpy\",\"version\":\"1.24.2\",\"from\":\"python\"},"
+		"{\"name\":\"libc6\",\"version\":\"2:2 3\",\"from\":\"dpkg\"},"
+		"{\"name\":\"odd\",\"version\":null}]");
+	tell(&st, "\n", "\"version\":null,\"packages\":null}");
+	tell(&st, "3.11\n", "\"version\":\"3.11\",\"packages\":null}");
+	tell(&st, "\n\x1b\xff \" dpkg\n", "\"from\":\"dpkg\"}"); /* hostile, and JSON */
+	stock_forget(&st, 1);
+	assert_int_equal(ask(&st), 0);
+	assert_non_null(strstr(said, "\"version\":null,\"packages\":null}]"));
+	stock_done(&st);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_that_fails_is_not_run_again_for_a_minute),
 		cmocka_unit_test(what_was_not_run_is_looked_at_each_time),
+		cmocka_unit_test(what_is_installed_in_an_image_is_what_the_supervisor_tells),
 	};
 
 	return cmocka_run_group_tests_name("front_stock", tests, NULL, NULL);

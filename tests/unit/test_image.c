@@ -8,7 +8,7 @@
 
 static struct image_record good(void)
 {
-	struct image_record r = { .magic = IMAGE_MAGIC, .name = "test" };
+	struct image_record r = { .magic = IMAGE_MAGIC, .name = "test", .inventory_bytes = 1 };
 
 	(void)snprintf(r.arch, sizeof(r.arch), "%s", image_host_arch());
 	(void)snprintf(r.start.argv[0], RUNTIME_PATH_MAX, "/bin/sh");
@@ -56,6 +56,13 @@ static void a_record_is_believed_only_when_every_field_can_be_used(void **state)
 	REFUSE("flag", r.start.full_proc = 2);
 	REFUSE("modules", memset(r.start.preload, 'x', sizeof(r.start.preload)));
 	REFUSE("modules", memcpy(r.start.preload, "os;x", 5));
+	REFUSE("inventory", r.inventory_bytes = 0);
+	REFUSE("inventory", r.inventory_bytes = IMAGE_INVENTORY_MAX + 1);
+	REFUSE("timeout", r.start.limits.timeout_us = 1);
+	REFUSE("memory", r.start.limits.memory_bytes = LIMIT_MEMORY_MAX_BYTES + 1);
+	REFUSE("cpu", r.start.limits.cpu_milli = 1);
+	REFUSE("pids", r.start.limits.pids = LIMIT_PIDS_MAX + 1);
+	REFUSE("CPU time", r.start.limits.cpu_time_us = 1);
 	REFUSE("terminated", memset(r.start.argv, 'x', sizeof(r.start.argv)));
 	REFUSE("terminated", memset(r.start.env[RUNTIME_ENV_MAX - 1], 'x', RUNTIME_PATH_MAX));
 	REFUSE("absolute", memcpy(r.start.argv[0], "bin", 4));
@@ -80,6 +87,24 @@ static void an_interpreter_is_warm_only_when_it_fits_and_is_trusted(void **state
 	assert_true(image_is_warm(&r));
 	r.start.warm = 0;
 	assert_false(image_is_warm(&r));
+}
+
+static void an_inventory_is_lines_of_printable_text(void **state)
+{
+	static char large[IMAGE_INVENTORY_MAX + 1];
+
+	(void)state;
+	assert_true(image_inventory_is_valid("\n", 1));
+	assert_true(image_inventory_is_valid("3.11.2\na 1 dpkg\n", 16));
+	assert_false(image_inventory_is_valid("", 0));
+	assert_false(image_inventory_is_valid("3", 1));
+	assert_false(image_inventory_is_valid("\x1b[31m\n", 6));
+	assert_false(image_inventory_is_valid("a\tb\n", 4));
+	assert_false(image_inventory_is_valid("\xc3\xa4\n", 3));
+	assert_false(image_inventory_is_valid("a\0b\n", 4));
+	memset(large, '\n', sizeof(large));
+	assert_true(image_inventory_is_valid(large, sizeof(large) - 1));
+	assert_false(image_inventory_is_valid(large, sizeof(large)));
 }
 
 static void names_have_nothing_that_a_path_could_use(void **state)
@@ -183,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_record_is_believed_only_when_every_field_can_be_used),
 		cmocka_unit_test(an_interpreter_is_warm_only_when_it_fits_and_is_trusted),
+		cmocka_unit_test(an_inventory_is_lines_of_printable_text),
 		cmocka_unit_test(names_have_nothing_that_a_path_could_use),
 		cmocka_unit_test(a_plan_is_followed_only_when_every_word_can_be_used),
 		cmocka_unit_test(a_package_is_named_as_debian_has_it),

@@ -49,6 +49,7 @@ static struct image_record record_of(const char *name)
 	struct image_record r = { .magic = IMAGE_MAGIC,
 		.digest = { 1, 2, 3 },
 		.bytes = 5,
+		.inventory_bytes = 4,
 		.start = { .main_file = "main.sh", .argv = { "/bin/sh" }, .warm = 1 } };
 
 	(void)snprintf(r.name, sizeof(r.name), "%s", name);
@@ -69,11 +70,13 @@ static void make(const char *name)
 	assert_true(mkdir(path_of(name, NULL), 0755) == 0 || errno == EEXIST);
 	put_record(name, &r);
 	put(name, IMAGE_ROOT_FILE, "files", 5);
+	put(name, IMAGE_INVENTORY_FILE, "1.2\n", 4);
 }
 
 static void clear(const char *name)
 {
 	(void)unlink(path_of(name, IMAGE_RECORD_FILE));
+	(void)unlink(path_of(name, IMAGE_INVENTORY_FILE));
 	(void)rmdir(path_of(name, IMAGE_ROOT_FILE));
 	(void)unlink(path_of(name, IMAGE_ROOT_FILE));
 	(void)rmdir(path_of(name, NULL));
@@ -320,8 +323,7 @@ static void one_that_was_replaced_since_is_another_one(void **state)
 
 	(void)state;
 	images_offer(store, &offered);
-#define OPEN() \
-	images_open_offered(store, &offered.of[0].runtime, offered.digests[0], &record, &fd, &f)
+#define OPEN() images_open_offered(store, &offered.of[0], offered.digests[0], &record, &fd, &f)
 	assert_int_equal(OPEN(), 0);
 	drop_fd(&fd);
 	r.digest[IMAGE_DIGEST_MAX - 1]++;
@@ -332,9 +334,49 @@ static void one_that_was_replaced_since_is_another_one(void **state)
 	memcpy(r.start.argv[1], "-x", 3);
 	put_record("a", &r);
 	assert_int_equal(OPEN(), -ESTALE);
+	r = record_of("a");
+	r.start.limits.pids = 7;
+	put_record("a", &r);
+	assert_int_equal(OPEN(), -ESTALE);
 	clear("a");
 	assert_int_equal(OPEN(), -ENOENT);
 	assert_int_equal(fd, -1);
+#undef OPEN
+}
+
+static void its_inventory_is_handed_on_and_nobody_elses(void **state)
+{
+	struct image_record r = record_of("a");
+	char text[8] = "";
+	int fd;
+
+	(void)state;
+	images_offer(store, &offered);
+#define OPEN()                      \
+	(why = (struct fault){ 0 }, \
+		images_open_inventory(store, &offered.of[0], offered.digests[0], &why))
+	fd = OPEN();
+	assert_int_equal(read(fd, text, sizeof(text)), 4);
+	assert_string_equal(text, "1.2\n");
+	assert_int_equal(write(fd, "x", 1), -1);
+	assert_int_equal(close(fd), 0);
+	put("a", IMAGE_INVENTORY_FILE, "1.2.3\n", 6);
+	assert_int_equal(OPEN(), -EBADMSG);
+	assert_non_null(strstr(why.text, "inventory has another size"));
+	make("a");
+	assert_int_equal(chmod(path_of("a", IMAGE_INVENTORY_FILE), 0666), 0);
+	assert_int_equal(OPEN(), -EPERM);
+	make("a");
+	r.digest[0]++;
+	put_record("a", &r);
+	assert_int_equal(OPEN(), -ESTALE);
+	make("a");
+	assert_int_equal(unlink(path_of("a", IMAGE_INVENTORY_FILE)), 0);
+	assert_int_equal(OPEN(), -ENOENT);
+	assert_int_equal(try_open("a"), 0); /* which does not keep anybody from using it */
+	clear("a");
+	assert_int_equal(OPEN(), -ENOENT);
+#undef OPEN
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -353,6 +395,7 @@ int main(void)
 		CASE(what_comes_and_goes_is_told_of_by_its_number),
 		CASE(nothing_is_withdrawn_for_want_of_memory_or_descriptors),
 		CASE(one_that_was_replaced_since_is_another_one),
+		CASE(its_inventory_is_handed_on_and_nobody_elses),
 	};
 	int r;
 

@@ -282,13 +282,8 @@ static void its_limits_are_the_manifests_but_not_above_the_servers(void **state)
 static struct inventory took(const char *text)
 {
 	struct inventory in = { 0 };
-	const struct output_view v = { .head = text,
-		.head_len = strlen(text),
-		.tail = "",
-		.total = strlen(text),
-		.utf8 = true };
 
-	assert_int_equal(inventory_take(&in, &v), 0);
+	assert_int_equal(inventory_take(&in, text, strlen(text), false), 0);
 	return in;
 }
 

@@ -2,6 +2,7 @@
  * looked for (-Wl,--wrap). */
 #include "tests/unit/unit.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "priv/supervisor/engine.h"
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 uint32_t __wrap_images_offer(const char *store, struct languages *to);
+int __wrap_images_open_inventory(
+	const char *store, const struct language *offered, const uint8_t *digest, struct fault *f);
 int __wrap_channel_send(int fd, enum msg_type type, const void *payload, const int *fds);
 int __wrap_inotify_init1(int flags);
 int __real_inotify_init1(int flags);
@@ -222,11 +225,38 @@ uint32_t __wrap_images_offer(const char *store, struct languages *to)
 	return changed;
 }
 
+static uint32_t listed;
+static int inventory_fd;
+
+int __wrap_images_open_inventory(
+	const char *store, const struct language *offered, const uint8_t *digest, struct fault *f)
+{
+	(void)store;
+	assert_true(offered->offer.is_image);
+	assert_ptr_equal(digest, engine.languages.digests[offered - engine.languages.of]);
+	inventory_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (offered->offer.name[0] == 'x') {
+		(void)close(inventory_fd);
+		return fault_set(f, -ENOENT, "it");
+	}
+	return inventory_fd;
+}
+
 int __wrap_channel_send(int fd, enum msg_type type, const void *payload, const int *fds)
 {
 	const struct msg_offer *m = payload;
+	const struct msg_inventory *in = payload;
 
 	assert_int_equal(fd, 7);
+	if (type == MSG_INVENTORY) {
+		assert_int_equal(in->edition, 10 + in->number);
+		assert_int_equal(fds[0], inventory_fd);
+		if (room == 0)
+			return -EAGAIN;
+		room--;
+		listed |= UINT32_C(1) << in->number;
+		return 0;
+	}
 	assert_int_equal(type, MSG_OFFER);
 	assert_null(fds);
 	assert_int_equal(m->edition, 10 + m->number);
@@ -263,6 +293,41 @@ static void what_has_changed_is_told_as_soon_as_there_is_room(void **state)
 	assert_int_equal(told, 1 << 1 | 1 << 3);
 }
 
+/* Images are numbers 1 to 3; of number 2 it cannot be had, which is no reason to wait for it. */
+static void a_new_client_hears_what_is_installed_in_all_images(void **state)
+{
+	uint64_t due;
+
+	(void)state;
+	for (uint32_t i = 1; i < 4; i++) {
+		struct offer *o = &engine.languages.of[i].offer;
+
+		o->is_image = 1;
+		(void)snprintf(o->name, sizeof(o->name), "%s", i == 2 ? "x" : "image");
+	}
+	engine.languages.count = 4;
+	room = 1;
+	told = 0;
+	stored_greeted(&s);
+	assert_true(stored_tick(&s, &engine, 7, 0) == UINT64_MAX); /* a library's client */
+	stored_open(&s, dir);
+	stored_greeted(&s);
+	due = stored_tick(&s, &engine, 7, UINT64_MAX);
+	assert_true(due != UINT64_MAX);
+	assert_int_equal(listed, 1 << 1);
+	room = 1;
+	assert_true(stored_tick(&s, &engine, 7, due) == UINT64_MAX);
+	assert_int_equal(listed, 1 << 1 | 1 << 3);
+	assert_int_equal(told, 0);
+	/* And of one that comes. */
+	changed = 1 << 3;
+	listed = 0;
+	room = 2;
+	stored_renew(&s, &engine, 7);
+	assert_int_equal(listed, 1 << 3);
+	assert_int_equal(told, 1 << 3);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -275,6 +340,7 @@ int main(void)
 		CASE(without_a_watch_there_is_no_descriptor),
 		CASE(a_watch_that_is_lost_is_tried_again_with_the_next_news),
 		CASE(what_has_changed_is_told_as_soon_as_there_is_room),
+		CASE(a_new_client_hears_what_is_installed_in_all_images),
 	};
 	int r;
 

@@ -31,7 +31,11 @@ enum {
 	OPTION_INTERPRETER,
 	OPTION_MAIN_FILE,
 	OPTION_REPLACE,
-	OPTION_TRUSTED
+	OPTION_TRUSTED,
+	OPTION_TIMEOUT,
+	OPTION_MEMORY,
+	OPTION_CPU,
+	OPTION_PIDS
 };
 
 static const struct {
@@ -65,10 +69,27 @@ static void take_size(struct image_command *c, const struct argp_state *state, c
 	c->ask.bytes_max = n;
 }
 
+static bool on_limit(struct run_limits *l, int key, const char *arg, const struct argp_state *state)
+{
+	if (key == OPTION_TIMEOUT)
+		l->timeout_us = options_quantity(&option_timeout, arg, state);
+	else if (key == OPTION_MEMORY)
+		l->memory_bytes = options_quantity(&option_memory, arg, state);
+	else if (key == OPTION_CPU)
+		l->cpu_milli = (uint32_t)options_quantity(&option_cpu, arg, state);
+	else if (key == OPTION_PIDS)
+		l->pids = (uint32_t)options_quantity(&option_pids, arg, state);
+	else
+		return false;
+	return true;
+}
+
 static error_t on_option(int key, char *arg, struct argp_state *state)
 {
 	struct image_command *c = state->input;
 
+	if (on_limit(&c->ask.wanted.limits, key, arg, state))
+		return 0;
 	if (key == OPTION_DIR)
 		c->dir = arg;
 	else if (key == OPTION_JSON)
@@ -112,6 +133,13 @@ static void parse(int argc, char **argv, struct image_command *c)
 			"import: a server may run its python3 outside of cells, as root, to keep "
 			"it warm",
 			0 },
+		{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
+			"build, import: time that a run in it has if it names none (default: as "
+			"everywhere)",
+			0 },
+		{ "memory", OPTION_MEMORY, "MB", 0, "... and memory (512, 1.5G)", 0 },
+		{ "cpu", OPTION_CPU, "CPUS", 0, "... and CPUs (0.5)", 0 },
+		{ "pids", OPTION_PIDS, "N", 0, "... and processes and threads", 0 },
 		{ 0 },
 	};
 	static const struct argp argp = {

@@ -169,6 +169,19 @@ static int fetch(struct msg_plan *p, int out_fd, struct fault *f)
 	return mmdebstrap(p, &sources, out_fd, f);
 }
 
+/* What the command line says goes before what the manifest does. */
+static void take_limits(struct run_limits *to, const struct run_limits *given)
+{
+	if (given->timeout_us)
+		to->timeout_us = given->timeout_us;
+	if (given->memory_bytes)
+		to->memory_bytes = given->memory_bytes;
+	if (given->cpu_milli)
+		to->cpu_milli = given->cpu_milli;
+	if (given->pids)
+		to->pids = given->pids;
+}
+
 int image_build(struct image_command *c, struct fault *f)
 {
 	static struct msg_plan plan;
@@ -189,6 +202,7 @@ int image_build(struct image_command *c, struct fault *f)
 	if (r < 0)
 		return fault_wrap(f, "%s", plan.name);
 	c->ask.source = IMAGE_SOURCE_ROOT;
+	take_limits(&plan.start.limits, &c->ask.wanted.limits);
 	c->ask.wanted = plan.start;
 	/* Packages of the host's own sources have run as root already, to be put together. */
 	c->trusted = true;

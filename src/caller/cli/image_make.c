@@ -40,6 +40,8 @@ static void say_losses(const struct image_losses *l)
 		{ l->set_ids, "files have lost their set-user-ID or set-group-ID bit" },
 		{ l->attributes, "files have lost capabilities or other attributes" },
 		{ l->variables, "variables of its environment are too long, or too many" },
+		{ l->packages, "of its packages are not listed: there are too many, or their names "
+			       "are none" },
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -2,8 +2,11 @@
 
 #include "base/check.h"
 #include "base/likeness.h"
+#include "base/quantity.h"
+#include "wire/limits.h"
 #include "wire/settings.h"
 
+#include <errno.h>
 #include <error.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -308,4 +311,29 @@ void options_parse(const struct argp *argp, int argc, char **argv, void *input)
 	if (options_fault(argp, argc, argv, room))
 		options_refuse(argv[0], "%s", room);
 	(void)argp_parse(argp, argc, argv, 0, NULL, input);
+}
+
+const struct quantity_option option_timeout = { "timeout", "3, 1.5s, 200ms or 2m", "1ms to 24h",
+	quantity_duration, LIMIT_TIMEOUT_MIN_US, LIMIT_TIMEOUT_MAX_US };
+const struct quantity_option option_memory = { "memory", "64 (MiB), 64M or 1.5G", "4M to 4T",
+	quantity_mib, LIMIT_MEMORY_MIN_BYTES, LIMIT_MEMORY_MAX_BYTES };
+const struct quantity_option option_cpu = { "cpu", "2 or 0.5", "0.01 to 1024", quantity_cpus,
+	LIMIT_CPU_MIN_MILLI, LIMIT_CPU_MAX_MILLI };
+const struct quantity_option option_pids = { "pids", "32", "1 to 32768", quantity_count,
+	LIMIT_PIDS_MIN, LIMIT_PIDS_MAX };
+
+uint64_t options_quantity(
+	const struct quantity_option *o, const char *arg, const struct argp_state *state)
+{
+	uint64_t n = 0;
+	int r = o->parse(arg, &n);
+
+	/* 0 stands for "the default" further down; nobody means that by typing it. */
+	if (r == -EINVAL || (r == 0 && n == 0))
+		options_refuse(state->name, "--%s: \"%s\" is not above 0 and of the form %s",
+			o->name, arg, o->form);
+	if (r < 0 || n < o->least || n > o->most)
+		options_refuse(state->name, "--%s: \"%s\" is out of range, which is %s", o->name,
+			arg, o->range);
+	return n;
 }

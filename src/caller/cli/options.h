@@ -8,6 +8,7 @@
 
 #include <argp.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Settings on their way to the config process, as overrides_make() and gbx_open() take
  * them: environment first, flags after, so that flags win. */
@@ -64,6 +65,22 @@ int options_operand(const struct argp *argp, int argc, char *const *argv) __attr
 #define OPTIONS_FAULT_MAX 160
 const char *options_fault(const struct argp *argp, int argc, char *const *argv,
 	char room[static OPTIONS_FAULT_MAX]) __attribute__((nonnull));
+
+/* A flag whose value is a quantity. */
+struct quantity_option {
+	const char *name;  /* without its dashes */
+	const char *form;  /* examples of what it may be */
+	const char *range; /* `least` to `most` in that form */
+	int (*parse)(const char *text, uint64_t *ret);
+	uint64_t least, most;
+};
+
+/* --timeout, --memory, --cpu and --pids: limits of a run, in the units of struct run_limits. */
+extern const struct quantity_option option_timeout, option_memory, option_cpu, option_pids;
+
+/* The value of the flag; what is none, or out of its range, is a usage error. */
+uint64_t options_quantity(const struct quantity_option *o, const char *arg,
+	const struct argp_state *state) __attribute__((nonnull));
 
 /* A usage error: says it, points to `verb --help` ("glovebox run") and exits with
  * argp_err_exit_status. */

@@ -5,6 +5,7 @@
  * 128+n when signal n asked us to end it. */
 #include "caller/cli/options.h"
 #include "caller/cli/roles.h"
+#include "caller/cli/run_hint.h"
 #include "caller/cli/run_inputs.h"
 #include "caller/cli/run_out.h"
 
@@ -89,59 +90,24 @@ static void catch_signals(void)
 			(void)sigaction(numbers[i], &ours, NULL);
 }
 
-struct limit_option {
-	int key;
-	const char *name, *form;
-	int (*parse)(const char *text, uint64_t *ret);
-	uint64_t most;
-};
-
-static uint64_t quantity(
-	const struct limit_option *o, const char *arg, const struct argp_state *state)
-{
-	uint64_t n = 0;
-	int r = o->parse(arg, &n);
-
-	/* 0 stands for "the default" further down; nobody means that by typing it. */
-	if (r == -EINVAL || (r == 0 && n == 0))
-		options_refuse(state->name, "--%s: \"%s\" is not above 0 and of the form %s",
-			o->name, arg, o->form);
-	else if (r < 0 || n > o->most)
-		options_refuse(state->name, "--%s: \"%s\" is too much", o->name, arg);
-	return n;
-}
-
-static bool on_limit(
+static bool on_quantity(
 	struct gbx_request *q, int key, const char *arg, const struct argp_state *state)
 {
-	static const struct limit_option options[] = {
-		{ OPTION_TIMEOUT, "timeout", "3, 1.5s, 200ms or 2m", quantity_duration,
-			LIMIT_TIMEOUT_MAX_US },
-		{ OPTION_MEMORY, "memory", "64 (MiB), 64M or 1.5G", quantity_mib,
-			LIMIT_MEMORY_MAX_BYTES },
-		{ OPTION_CPU, "cpu", "2 or 0.5", quantity_cpus, LIMIT_CPU_MAX_MILLI },
-		{ OPTION_PIDS, "pids", "32", quantity_count, LIMIT_PIDS_MAX },
-		{ OPTION_OUTPUT_BYTES, "output-bytes", "65536, 64K or 1M", quantity_size,
-			SIZE_MAX },
-	};
-	const struct limit_option *o = options;
-	uint64_t n;
+	static const struct quantity_option output_bytes = { "output-bytes", "65536, 64K or 1M",
+		"1 to 16777215T", quantity_size, 1, SIZE_MAX };
 
-	while (o < options + ARRAY_LEN(options) && o->key != key)
-		o++;
-	if (o == options + ARRAY_LEN(options))
-		return false;
-	n = quantity(o, arg, state);
 	if (key == OPTION_TIMEOUT)
-		q->timeout_us = n;
+		q->timeout_us = options_quantity(&option_timeout, arg, state);
 	else if (key == OPTION_MEMORY)
-		q->memory_bytes = n;
+		q->memory_bytes = options_quantity(&option_memory, arg, state);
 	else if (key == OPTION_CPU)
-		q->cpu_milli = (uint32_t)n;
+		q->cpu_milli = (uint32_t)options_quantity(&option_cpu, arg, state);
 	else if (key == OPTION_PIDS)
-		q->pids = (uint32_t)n;
+		q->pids = (uint32_t)options_quantity(&option_pids, arg, state);
+	else if (key == OPTION_OUTPUT_BYTES)
+		q->output_bytes = options_quantity(&output_bytes, arg, state);
 	else
-		q->output_bytes = n;
+		return false;
 	return true;
 }
 
@@ -234,8 +200,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 {
 	struct run *run = state->input;
 
-	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state) ||
-		on_name(run, key, arg))
+	if (options_add_flag(&run->records, key, arg) ||
+		on_quantity(&run->request, key, arg, state) || on_name(run, key, arg))
 		return 0;
 	if (key == OPTION_IMAGE)
 		take_image(run, arg);
@@ -408,114 +374,16 @@ static void on_output(void *context, int stream, const void *bytes, size_t len)
 	}
 }
 
-/* A hint says what to do in the API's words. Here that is an option, if there is one. */
-static void put_in_own_words(FILE *f, const char *text)
-{
-	static const struct {
-		const char *api, *own;
-	} words[] = {
-		{ "timeout_seconds", "--timeout" },
-		{ "memory_limit_mb", "--memory" },
-		{ "cpu_limit", "--cpu" },
-		{ "pids_limit", "--pids" },
-		{ "workspace_inodes of GET /limits", "the setting workspace-inodes" },
-		{ ", or set allow_network, which a server refuses where fixed.network of GET "
-		  "/limits is "
-		  "false",
-			"; no option gives it one" },
-		{ "the most that this server gives", "the most that the settings allow" },
-		{ "GET /runtimes lists the packages that are there",
-			"an image may have it (--image)" },
-	};
-
-	while (*text) {
-		size_t i = 0;
-
-		while (i < ARRAY_LEN(words) &&
-			strncmp(text, words[i].api, strlen(words[i].api)) != 0)
-			i++;
-		(void)fputs(i < ARRAY_LEN(words) ? words[i].own : (char[]){ *text, '\0' }, f);
-		text += i < ARRAY_LEN(words) ? strlen(words[i].api) : 1;
-	}
-}
-
-static void put_denials(FILE *f, const struct gbx_result *result)
-{
-	(void)fputs(" [", f);
-	for (size_t i = 0; i < result->denial_count; i++) {
-		const struct gbx_denial *d = &result->denials[i];
-
-		(void)fprintf(f, "%s%s, ", i > 0 ? "; " : "", d->layer);
-		put_in_own_words(f, d->what);
-		(void)fprintf(
-			f, ": %s%llu", d->exact ? "" : "at least ", (unsigned long long)d->count);
-	}
-	(void)fputs("]", f);
-}
-
-/* What the name of the program's file says of its language, which nobody else does. */
-static const char *language_of(const char *file)
-{
-	static const char *const list[][2] = { { ".sh", "bash" }, { ".js", "javascript" },
-		{ ".mjs", "javascript" }, { ".ts", "typescript" }, { ".rb", "ruby" },
-		{ ".pl", "perl" }, { ".lua", "lua" }, { ".php", "php" }, { ".c", "c" },
-		{ ".cpp", "cpp" }, { ".go", "go" }, { ".rs", "rust" }, { ".java", "java" } };
-	const char *suffix = strrchr(file, '.');
-
-	for (size_t i = 0; suffix && i < ARRAY_LEN(list); i++)
-		if (strcmp(suffix, list[i][0]) == 0)
-			return list[i][1];
-	return NULL;
-}
-
-/* The program was taken for Python, and has failed: was it meant to be? */
-static void put_slip(const struct run *run, const struct gbx_result *result)
-{
-	const struct gbx_request *q = &run->request;
-	const char *language = language_of(run->file);
-	bool behind = false;
-
-	if (q->language || q->image || result->cause != GBX_CAUSE_EXIT || result->exit_code == 0)
-		return;
-	for (size_t i = 0; q->args && q->args[i]; i++)
-		behind = behind || strncmp(q->args[i], "--language", strlen("--language")) == 0 ||
-			 strncmp(q->args[i], "--image", strlen("--image")) == 0;
-	if (behind)
-		(void)fprintf(stderr,
-			"glovebox: hint: --language and --image go before %s; what follows it is "
-			"the program's own\n",
-			run->file);
-	else if (language)
-		(void)fprintf(stderr,
-			"glovebox: hint: %s was run as Python; --language %s runs it as that\n",
-			run->file, language);
-}
-
-/* What the program's own output does not say: one line that a person can act on. Not where
- * nobody reads, not instead of the answer as JSON, which has it, and not behind what a compiler
- * has just said itself. */
+/* Not where nobody reads, and not instead of the answer as JSON, which has it. */
 static void say_hint(const struct run *run, const struct gbx_result *result)
 {
 	cleanup_free char *line = NULL;
-	size_t len = 0;
-	FILE *f;
 
 	if (run->json || atomic_load(&run->reader_gone))
 		return;
-	if (!result->hint || result->cause == GBX_CAUSE_COMPILE) {
-		put_slip(run, result);
-		return;
-	}
-	f = open_memstream(&line, &len);
-	if (!f)
-		return;
-	(void)fputs("glovebox: hint: ", f);
-	put_in_own_words(f, result->hint);
-	if (result->denial_count > 0)
-		put_denials(f, result);
-	(void)fputc('\n', f);
-	if (fclose(f) == 0)
-		(void)put(STDERR_FILENO, line, len);
+	line = run_hint_make(run->file, &run->request, result);
+	if (line)
+		(void)put(STDERR_FILENO, line, strlen(line));
 }
 
 static int on_artifact(void *context, int event, const struct gbx_artifact *artifact,
@@ -571,7 +439,7 @@ static int run_program(struct run *run)
 	if (ended_by)
 		return SIGNAL_BASE + ended_by;
 	if (why.code != 0)
-		error(0, 0, "%s", why.text);
+		run_inputs_say(&run->inputs, why.text);
 	return status;
 }
 

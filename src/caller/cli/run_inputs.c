@@ -1,5 +1,6 @@
 #include "caller/cli/run_inputs.h"
 
+#include "base/check.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "wire/inputs.h"
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,13 +55,16 @@ static void *grown(void *list, size_t count, size_t size)
 }
 
 /* `bytes` is taken when it is 0. */
-static int add(struct run_inputs *in, const char *name, void *bytes, size_t len)
+static int add(struct run_inputs *in, const char *given, const char *name, void *bytes, size_t len)
 {
 	struct gbx_file *files = grown(in->files, in->file_count, sizeof(*files));
+	const char **givens = grown(in->given, in->file_count, sizeof(*givens));
 
-	if (!files)
+	in->files = files ? files : in->files;
+	in->given = givens ? givens : in->given;
+	if (!files || !givens)
 		return complain(-ENOMEM, name);
-	in->files = files;
+	in->given[in->file_count] = given;
 	in->files[in->file_count++] = (struct gbx_file){ .path = name, .bytes = bytes, .len = len };
 	in->bytes += len;
 	return 0;
@@ -80,13 +85,16 @@ int run_inputs_file(struct run_inputs *in, const char *arg)
 	name = equals ? equals + 1 : slash ? arg + (slash + 1 - path) : arg;
 	r = read_file(path, INPUT_BYTES_MAX - in->bytes, &bytes, &len);
 	if (r == -EBUSY) {
-		error(0, 0, "%s: it changed while it was read, or its size is not what it holds",
+		error(0, 0,
+			"--file %s: it changed while it was read, or its size is not what it holds",
 			path);
 		return -1;
 	}
-	if (r < 0)
-		return complain(r, path);
-	r = add(in, name, bytes, len);
+	if (r < 0) {
+		error(0, -r, "--file %s", path);
+		return -1;
+	}
+	r = add(in, arg, name, bytes, len);
 	if (r == 0)
 		bytes = NULL;
 	return r;
@@ -94,7 +102,7 @@ int run_inputs_file(struct run_inputs *in, const char *arg)
 
 int run_inputs_entry(struct run_inputs *in, const char *name, void *bytes, size_t len)
 {
-	return add(in, name, bytes, len);
+	return add(in, NULL, name, bytes, len);
 }
 
 int run_inputs_env(struct run_inputs *in, const char *arg)
@@ -109,6 +117,45 @@ int run_inputs_env(struct run_inputs *in, const char *arg)
 	return 0;
 }
 
+/* `files[n]: …` as the flag that has given it. */
+static bool say_file(const struct run_inputs *in, const char *why)
+{
+	static const char files[] = "files[";
+	char *rest;
+	size_t n;
+
+	if (strncmp(why, files, strlen(files)) != 0)
+		return false;
+	n = strtoul(why + strlen(files), &rest, 10);
+	if (*rest != ']' || n >= in->file_count)
+		return false;
+	if (in->given[n])
+		error(0, 0, "--file %.200s%s", in->given[n], rest + 1);
+	else
+		error(0, 0, "--entry-point %.200s%s", in->files[n].path, rest + 1);
+	return true;
+}
+
+void run_inputs_say(const struct run_inputs *in, const char *why)
+{
+	static const struct {
+		const char *field, *flag;
+	} words[] = { { "files:", "--file:" }, { "env:", "--env:" },
+		{ "entry_point", "--entry-point" } };
+
+	if (say_file(in, why))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		size_t len = strlen(words[i].field);
+
+		if (strncmp(why, words[i].field, len) == 0) {
+			error(0, 0, "%s%s", words[i].flag, why + len);
+			return;
+		}
+	}
+	error(0, 0, "%s", why);
+}
+
 void run_inputs_lend(const struct run_inputs *in, struct gbx_request *q)
 {
 	q->files = in->files;
@@ -121,6 +168,7 @@ void run_inputs_done(struct run_inputs *in)
 	for (size_t i = 0; i < in->file_count; i++)
 		free((void *)(uintptr_t)in->files[i].bytes);
 	free(in->files);
+	free(in->given);
 	free(in->env);
 	*in = (struct run_inputs){ 0 };
 }

@@ -11,6 +11,8 @@
 
 struct run_inputs {
 	struct gbx_file *files;
+	const char *
+		*given;   /* the argument of --file of each; argv's; NULL: it is --entry-point's */
 	const char **env; /* ended by NULL; its texts are argv's */
 	size_t file_count, env_count;
 	uint64_t bytes; /* of all files */
@@ -27,6 +29,10 @@ int run_inputs_entry(struct run_inputs *in, const char *name, void *bytes, size_
 
 /* --env NAME=VALUE; what is wrong with it is found by gbx_run(). 0 or -ENOMEM. */
 int run_inputs_env(struct run_inputs *in, const char *arg) __attribute__((nonnull));
+
+/* Say on stderr why gbx_run() has refused the request: what it says of `files[n]`, `env` and
+ * `entry_point` is said of the flag that has given it. */
+void run_inputs_say(const struct run_inputs *in, const char *why) __attribute__((nonnull));
 
 /* Lend them to the request. */
 void run_inputs_lend(const struct run_inputs *in, struct gbx_request *q) __attribute__((nonnull));

@@ -67,11 +67,18 @@ static int start_packer(
 
 /* ---- The pipeline ---- */
 
+/* What is installed, as it was told (wire/image.h). */
+struct inventory {
+	size_t len;
+	char text[IMAGE_INVENTORY_MAX];
+};
+
 struct pipeline {
 	struct imager imager;
 	struct command packer;
 	int tar_fd; /* what the imager writes, until the packer has it */
 	int root_fd;
+	struct inventory *inventory;
 };
 
 static int start_in_time(struct pipeline *p, const struct msg_unpacking *now, struct fault *f)
@@ -83,6 +90,15 @@ static int start_in_time(struct pipeline *p, const struct msg_unpacking *now, st
 	r = start_packer(&p->packer, p->tar_fd, p->root_fd, now->newest_s, f);
 	drop_fd(&p->tar_fd);
 	return r;
+}
+
+static int take_listed(struct inventory *in, const struct msg_listed *m, struct fault *f)
+{
+	if (m->len > sizeof(m->text) || m->len > sizeof(in->text) - in->len)
+		return fault_say(f, -EPROTO, "the process that reads it lists more than it may");
+	memcpy(in->text + in->len, m->text, m->len);
+	in->len += m->len;
+	return 0;
 }
 
 static int await_unpacked(
@@ -100,6 +116,8 @@ static int await_unpacked(
 				       : fault_say(f, -EPROTO,
 						 "the process that reads it has written nothing");
 		}
+		if (r == 0 && message.type == MSG_LISTED)
+			r = take_listed(p->inventory, &message.as.LISTED, f);
 		if (r == 0 && message.type == MSG_UNPACKING) {
 			m->progress(m->ctx, &message.as.UNPACKING);
 			r = start_in_time(p, &message.as.UNPACKING, f);
@@ -125,9 +143,10 @@ static int start_imager(const struct make *m, struct pipeline *p, struct fault *
 }
 
 /* The archive through the confined process and through mksquashfs into `root_fd`. */
-static int pack(const struct make *m, int root_fd, struct msg_unpacked *ret, struct fault *f)
+static int pack(const struct make *m, int root_fd, struct msg_unpacked *ret,
+	struct inventory *ret_inventory, struct fault *f)
 {
-	struct pipeline p = { { .channel_fd = -1 }, { .err_fd = -1 }, -1, root_fd };
+	struct pipeline p = { { .channel_fd = -1 }, { .err_fd = -1 }, -1, root_fd, ret_inventory };
 	struct fault packing = { 0 };
 	int r = start_imager(m, &p, f);
 
@@ -199,18 +218,39 @@ static int measure(const struct make *m, int root_fd, const struct msg_unpacked 
 	return 0;
 }
 
+static int keep_inventory(const struct make *m, const char *fresh, const struct inventory *in,
+	struct image_record *ret, struct fault *f)
+{
+	cleanup_fd int fd = -1;
+	struct msg_digest d;
+	int r;
+
+	if (!image_inventory_is_valid(in->text, in->len))
+		return fault_say(f, -EPROTO, "the process that reads it lists what is no text");
+	fd = store_put_inventory(m->store, fresh, in->text, in->len, f);
+	r = fd < 0 ? fd : imager_digest(fd, &d, f);
+	if (r < 0)
+		return r;
+	ret->inventory_bytes = d.bytes;
+	memcpy(ret->inventory_digest, d.digest, sizeof(ret->inventory_digest));
+	return 0;
+}
+
 static int make_in(const struct make *m, const char *fresh, struct image_record *ret,
 	struct image_losses *ret_losses, struct fault *f)
 {
 	cleanup_fd int root_fd = create_root(m, fresh, f);
 	static struct msg_unpacked done;
+	static struct inventory inventory;
 	const char *rule;
-	int r = root_fd < 0 ? root_fd : pack(m, root_fd, &done, f);
+	int r = root_fd < 0 ? root_fd : pack(m, root_fd, &done, &inventory, f);
 
 	if (r == 0)
 		r = finish(m, fresh, &root_fd, f);
 	if (r == 0)
 		r = measure(m, root_fd, &done, ret, f);
+	if (r == 0)
+		r = keep_inventory(m, fresh, &inventory, ret, f);
 	if (r < 0)
 		return r;
 	*ret_losses = done.losses;

@@ -134,6 +134,11 @@ int store_open_root(const struct store *s, const char *name, struct fault *f)
 	return open_file(s, name, IMAGE_ROOT_FILE, f);
 }
 
+int store_open_inventory(const struct store *s, const char *name, struct fault *f)
+{
+	return open_file(s, name, IMAGE_INVENTORY_FILE, f);
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -193,22 +198,34 @@ int store_begin(const struct store *s, char ret[static STORE_FRESH_MAX], struct 
 	return 0;
 }
 
-static int put_record(int folder, const struct image_record *record)
+static int put(int folder, const char *name, const void *bytes, size_t len)
 {
-	cleanup_fd int fd =
-		openat(folder, IMAGE_RECORD_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	int r = fd < 0 ? -errno : io_write_all(fd, record, sizeof(*record));
+	cleanup_fd int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int r = fd < 0 ? -errno : io_write_all(fd, bytes, len);
 
 	if (r == 0 && fchmod(fd, 0644) < 0)
 		r = -errno;
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 
+int store_put_inventory(
+	const struct store *s, const char *fresh, const char *text, size_t len, struct fault *f)
+{
+	cleanup_fd int folder = openat(s->fd, fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = folder < 0 ? -errno : put(folder, IMAGE_INVENTORY_FILE, text, len);
+
+	if (r == 0)
+		r = openat(folder, IMAGE_INVENTORY_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (r == -1)
+		r = -errno;
+	return r < 0 ? fault_set(f, r, "put the image's inventory into %s", s->path) : r;
+}
+
 int store_commit(const struct store *s, const char *fresh, const struct image_record *record,
 	struct fault *f)
 {
 	cleanup_fd int folder = openat(s->fd, fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = folder < 0 ? -errno : put_record(folder, record);
+	int r = folder < 0 ? -errno : put(folder, IMAGE_RECORD_FILE, record, sizeof(*record));
 
 	if (r == 0 && (fsync(folder) < 0 || fchmod(folder, 0755) < 0))
 		r = -errno;

@@ -11,6 +11,7 @@
 #include "wire/image.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct fault;
 
@@ -38,6 +39,9 @@ int store_read(const struct store *s, const char *name, struct image_record *ret
 /* The file with the image's root, opened for reading. */
 int store_open_root(const struct store *s, const char *name, struct fault *f)
 	__attribute__((nonnull));
+/* The one with its inventory. */
+int store_open_inventory(const struct store *s, const char *name, struct fault *f)
+	__attribute__((nonnull));
 
 /* The names, sorted, in a list that ends with NULL: store_free_names(). */
 int store_names(const struct store *s, char ***ret, struct fault *f) __attribute__((nonnull));
@@ -47,6 +51,9 @@ void store_free_names(char **names);
 #define STORE_FRESH_MAX 32
 int store_begin(const struct store *s, char ret[static STORE_FRESH_MAX], struct fault *f)
 	__attribute__((nonnull));
+/* Put its inventory beside the root. The file, to be read, or a negative errno. */
+int store_put_inventory(const struct store *s, const char *fresh, const char *text, size_t len,
+	struct fault *f) __attribute__((nonnull));
 /* Put the record beside the root, and both in the place of the image that the record names, which
  * is replaced if there is one. */
 int store_commit(const struct store *s, const char *fresh, const struct image_record *record,

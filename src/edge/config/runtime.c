@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/quantity.h"
 #include "edge/config/document.h"
+#include "edge/config/limits.h"
 #include "edge/config/value.h"
 
 #include <errno.h>
@@ -11,21 +12,17 @@
 #include <stdio.h>
 #include <string.h>
 
-struct manifest_limits {
-	char *timeout, *memory, *cpu, *pids;
-};
-
 struct manifest_compile {
 	char **argv;
 	unsigned argv_count;
-	struct manifest_limits *limits;
+	struct limits_section *limits;
 };
 
 struct manifest {
 	char *name, *main_file, *full_proc, *reports, *package, *inventory;
 	char **aliases, **suffixes, **argv, **env, **roots;
 	unsigned aliases_count, suffixes_count, argv_count, env_count, roots_count;
-	struct manifest_limits *limits;
+	struct limits_section *limits;
 	struct manifest_compile *compile;
 };
 
@@ -41,20 +38,11 @@ static const cyaml_schema_value_t suffix_entry = {
 
 #define OPTIONAL (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
 
-static const cyaml_schema_field_t limits_fields[] = {
-	CYAML_FIELD_STRING_PTR(
-		"timeout", OPTIONAL, struct manifest_limits, timeout, 1, RUNTIME_NAME_MAX),
-	CYAML_FIELD_STRING_PTR(
-		"memory", OPTIONAL, struct manifest_limits, memory, 1, RUNTIME_NAME_MAX),
-	CYAML_FIELD_STRING_PTR("cpu", OPTIONAL, struct manifest_limits, cpu, 1, RUNTIME_NAME_MAX),
-	CYAML_FIELD_STRING_PTR("pids", OPTIONAL, struct manifest_limits, pids, 1, RUNTIME_NAME_MAX),
-	CYAML_FIELD_END,
-};
-
 static const cyaml_schema_field_t compile_fields[] = {
 	CYAML_FIELD_SEQUENCE("argv", CYAML_FLAG_POINTER, struct manifest_compile, argv, &text_entry,
 		1, RUNTIME_ARGV_MAX - 1),
-	CYAML_FIELD_MAPPING_PTR("limits", OPTIONAL, struct manifest_compile, limits, limits_fields),
+	CYAML_FIELD_MAPPING_PTR(
+		"limits", OPTIONAL, struct manifest_compile, limits, limits_section_fields),
 	CYAML_FIELD_END,
 };
 
@@ -81,7 +69,7 @@ static const cyaml_schema_field_t fields[] = {
 		RUNTIME_ROOTS_MAX - 1),
 	CYAML_FIELD_STRING_PTR("inventory", CYAML_FLAG_POINTER, struct manifest, inventory, 1,
 		LANGUAGE_INVENTORY_MAX - 1),
-	CYAML_FIELD_MAPPING_PTR("limits", OPTIONAL, struct manifest, limits, limits_fields),
+	CYAML_FIELD_MAPPING_PTR("limits", OPTIONAL, struct manifest, limits, limits_section_fields),
 	CYAML_FIELD_MAPPING_PTR("compile", OPTIONAL, struct manifest, compile, compile_fields),
 	CYAML_FIELD_END,
 };
@@ -108,65 +96,15 @@ static void copy_list(void *to, size_t room, size_t size, char *const *texts, si
 		copy_text((char *)to + i * size, size, texts[i]);
 }
 
-/* A value that the schema cannot judge: `key` of the section `limits`, or of the document. */
-static int refuse(const struct document *text, const char *section, const char *key,
-	const char *value, const char *expected, struct fault *f)
+/* A value that the schema cannot judge. */
+static int refuse(const struct document *text, const char *key, const char *value, struct fault *f)
 {
-	struct document_place at = { 0, 0 };
+	const struct document_place begin = { 0, 0 };
+	struct document_place at = document_find(text, key, true, begin);
 	char quoted[VALUE_QUOTE_MAX];
 
-	if (section)
-		at = document_find(text, section, true, at);
-	at = document_find(text, key, !section, at);
-	return fault_say(f, -EINVAL, "%s line %u, column %u: %s%s%s: \"%s\" is not %s", text->name,
-		at.line, at.column, section ? section : "", section ? ": " : "", key,
-		value_quote(value, quoted), expected);
-}
-
-struct range {
-	const char *key;
-	enum value_type type;
-	uint64_t least, most;
-};
-
-/* 0 stands for the server's own, and is in no range: nobody means that by writing it. */
-static int take_number(const struct document *text, const struct range *range, const char *value,
-	uint64_t *ret, struct fault *f)
-{
-	char least[VALUE_TEXT_MAX], most[VALUE_TEXT_MAX], expected[128 + 2 * VALUE_TEXT_MAX];
-
-	if (!value || (value_parse_number(range->type, value, ret) == 0 && *ret >= range->least &&
-			      *ret <= range->most))
-		return 0;
-	(void)snprintf(expected, sizeof(expected), "%s, from %s to %s",
-		value_expectation(range->type), value_format(range->type, range->least, least),
-		value_format(range->type, range->most, most));
-	return refuse(text, "limits", range->key, value, expected, f);
-}
-
-static int take_limits(const struct document *text, const struct manifest_limits *m,
-	struct run_limits *ret, struct fault *f)
-{
-	static const struct range timeout = { "timeout", VALUE_DURATION, LIMIT_TIMEOUT_MIN_US,
-		LIMIT_TIMEOUT_MAX_US };
-	static const struct range memory = { "memory", VALUE_SIZE, LIMIT_MEMORY_MIN_BYTES,
-		LIMIT_MEMORY_MAX_BYTES };
-	static const struct range cpus = { "cpu", VALUE_CPUS, LIMIT_CPU_MIN_MILLI,
-		LIMIT_CPU_MAX_MILLI };
-	static const struct range processes = { "pids", VALUE_COUNT, LIMIT_PIDS_MIN,
-		LIMIT_PIDS_MAX };
-	uint64_t cpu = 0, pids = 0;
-	int r = take_number(text, &timeout, m->timeout, &ret->timeout_us, f);
-
-	if (r == 0)
-		r = take_number(text, &memory, m->memory, &ret->memory_bytes, f);
-	if (r == 0)
-		r = take_number(text, &cpus, m->cpu, &cpu, f);
-	if (r == 0)
-		r = take_number(text, &processes, m->pids, &pids, f);
-	ret->cpu_milli = (uint32_t)cpu; /* their ranges fit */
-	ret->pids = (uint32_t)pids;
-	return r;
+	return fault_say(f, -EINVAL, "%s line %u, column %u: %s: \"%s\" is not true or false",
+		text->name, at.line, at.column, key, value_quote(value, quoted));
 }
 
 static int convert(const struct document *text, const struct manifest *m, struct language *ret,
@@ -177,9 +115,9 @@ static int convert(const struct document *text, const struct manifest *m, struct
 	bool full_proc = false, reports = false;
 
 	if (m->reports && quantity_bool(m->reports, &reports) < 0)
-		return refuse(text, NULL, "reports", m->reports, "true or false", f);
+		return refuse(text, "reports", m->reports, f);
 	if (m->full_proc && quantity_bool(m->full_proc, &full_proc) < 0)
-		return refuse(text, NULL, "full-proc", m->full_proc, "true or false", f);
+		return refuse(text, "full-proc", m->full_proc, f);
 	copy_text(r->name, sizeof(r->name), m->name);
 	copy_text(r->main_file, sizeof(r->main_file), m->main_file);
 	copy_list(r->argv, RUNTIME_ARGV_MAX, RUNTIME_PATH_MAX, m->argv, m->argv_count);
@@ -201,10 +139,10 @@ static int convert(const struct document *text, const struct manifest *m, struct
 		copy_list(ret->compile_argv, RUNTIME_ARGV_MAX, RUNTIME_PATH_MAX, m->compile->argv,
 			m->compile->argv_count);
 	}
-	if (m->limits && take_limits(text, m->limits, &o->limits, f) < 0)
+	if (m->limits && limits_take(text, m->limits, &o->limits, f) < 0)
 		return f->code;
 	return m->compile && m->compile->limits
-		       ? take_limits(text, m->compile->limits, &o->compile_limits, f)
+		       ? limits_take(text, m->compile->limits, &o->compile_limits, f)
 		       : 0;
 }
 

@@ -202,6 +202,20 @@ static void on_offer(struct front *fr, const struct msg_offer *m)
 
 	if (why)
 		log_warn("offer", "number=%" PRIu32 " why=\"%s\"", m->number, why);
+	else
+		stock_forget(&fr->stock, m->number);
+}
+
+/* What is installed in it. */
+static void on_inventory(struct front *fr, const struct msg_inventory *m, int fd)
+{
+	const struct offers *all = fr->offers;
+
+	if (m->number < all->count && all->of[m->number].is_image &&
+		all->editions[m->number] == m->edition)
+		stock_take(&fr->stock, m->number, fd);
+	else
+		log_warn("inventory", "number=%" PRIu32 " why=\"it is no image's\"", m->number);
 }
 
 /* ---- the end ---- */
@@ -265,6 +279,8 @@ static void on_message(struct msg *m, void *ctx)
 		on_health(fr, &m->as.HEALTH);
 	else if (m->type == MSG_OFFER && fr->offers)
 		on_offer(fr, &m->as.OFFER);
+	else if (m->type == MSG_INVENTORY && fr->offers)
+		on_inventory(fr, &m->as.INVENTORY, m->fds[0]);
 	else if (m->type == MSG_SELFTEST)
 		fr->selftest = m->as.SELFTEST;
 	else if (m->type == MSG_DRAIN)

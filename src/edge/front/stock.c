@@ -2,6 +2,7 @@
 
 #include "api/request.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "edge/front/answer.h"
 #include "edge/front/kit.h"
@@ -80,7 +81,7 @@ static void take(struct inventory *in, struct run *r, const struct msg_result *m
 		return;
 	}
 	out = output_view(&r->kit->out.kept);
-	if (inventory_take(in, &out) < 0)
+	if (inventory_take(in, out.head, out.head_len, false) < 0)
 		inventory_lack(in, INVENTORY_FAILED, "out of memory");
 }
 
@@ -163,4 +164,19 @@ void stock_on_gone(struct stock *st, const struct http_request *req)
 		free(gone);
 		return;
 	}
+}
+
+void stock_take(struct stock *st, uint32_t number, int fd)
+{
+	cleanup_free char *text = malloc(IMAGE_INVENTORY_MAX);
+	ssize_t n = text ? io_read_all(fd, text, IMAGE_INVENTORY_MAX) : -ENOMEM;
+
+	stock_forget(st, number);
+	if (n >= 0 && inventory_take(&st->of[number], text, (size_t)n, true) < 0)
+		stock_forget(st, number);
+}
+
+void stock_forget(struct stock *st, uint32_t number)
+{
+	inventory_clear(&st->of[number]);
 }

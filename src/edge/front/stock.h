@@ -3,7 +3,7 @@
  * that the manifests have for it, one after the other; whoever asks meanwhile waits with him. What
  * was found is kept. What was not installed or could not be run is looked at again by the next who
  * asks, which costs nothing; a program that failed, in a minute: it can have taken all of its limits, and
- * anybody may ask.
+ * anybody may ask. Of images the supervisor tells what is installed in them.
  *
  *   runs in    the front
  *   owns       what was found; the requests that wait
@@ -43,3 +43,8 @@ void stock_request(struct stock *st, struct http_request *req) __attribute__((no
 
 /* The client left: it may be one of those who wait. */
 void stock_on_gone(struct stock *st, const struct http_request *req) __attribute__((nonnull));
+
+/* The inventory of the image of that number is in the file `fd`, which stays the caller's. */
+void stock_take(struct stock *st, uint32_t number, int fd) __attribute__((nonnull));
+/* The number is another image's now, or nobody's. */
+void stock_forget(struct stock *st, uint32_t number) __attribute__((nonnull));

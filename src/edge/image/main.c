@@ -1,7 +1,8 @@
 /* The process that reads what others made: confined before the first byte, it has its
  * descriptors and nothing else. One job, by name, then it ends.
  *
- *     unpack   UNPACK comes, an archive is read, a clean tar is written; UNPACKED or IMAGE_BAD
+ *     unpack   UNPACK comes, an archive is read, a clean tar is written; LISTED and UNPACKED, or
+ *              IMAGE_BAD
  *     digest   DIGEST of a file
  *     manifest PLAN of what a manifest says, or IMAGE_BAD
  */
@@ -38,6 +39,20 @@ static void on_progress(void *ctx, const struct msg_unpacking *now)
 	(void)channel_send(IMAGE_FD_CHANNEL, MSG_UNPACKING, now, NULL);
 }
 
+static int on_listed(void *ctx, const char *text, size_t len)
+{
+	static struct msg_listed m;
+	int r = 0;
+
+	(void)ctx;
+	for (size_t at = 0; r == 0 && at < len; at += m.len) {
+		m.len = (uint32_t)(len - at < LISTED_MAX ? len - at : LISTED_MAX);
+		memcpy(m.text, text + at, m.len);
+		r = channel_send(IMAGE_FD_CHANNEL, MSG_LISTED, &m, NULL);
+	}
+	return r;
+}
+
 static int await_unpack(struct msg *m, struct fault *f)
 {
 	const char *rule = "it has ended";
@@ -57,6 +72,7 @@ static int unpack(struct fault *f)
 		.out_fd = IMAGE_FD_OUT,
 		.ask = &m.as.UNPACK,
 		.progress = on_progress,
+		.listed = on_listed,
 	};
 	int r = await_unpack(&m, f);
 

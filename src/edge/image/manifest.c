@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/fault.h"
 #include "edge/config/document.h"
+#include "edge/config/limits.h"
 #include "edge/image/start.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@ struct manifest {
 	char *name, *suite, *variant, *main_file;
 	char **packages, **argv, **env, **preload;
 	unsigned packages_count, argv_count, env_count, preload_count;
+	struct limits_section *limits;
 };
 
 static const cyaml_schema_value_t text_entry = {
@@ -39,6 +41,8 @@ static const cyaml_schema_field_t fields[] = {
 	LIST("argv", argv, &text_entry, 1, RUNTIME_ARGV_MAX - 1),
 	LIST("env", env, &text_entry, 0, RUNTIME_ENV_MAX - 1),
 	LIST("preload", preload, &text_entry, 0, PLAN_PACKAGES_MAX),
+	CYAML_FIELD_MAPPING_PTR("limits", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct manifest,
+		limits, limits_section_fields),
 	CYAML_FIELD_END,
 };
 
@@ -88,6 +92,20 @@ static int take_preload(const struct document *text, const struct manifest *m,
 	return 0;
 }
 
+static int take_env(const struct document *text, const struct manifest *m, struct image_start *to,
+	struct fault *f)
+{
+	for (unsigned i = 0; i < m->env_count; i++) {
+		if (m->env[i][0] == '=' || !strchr(m->env[i], '='))
+			return refuse(text, "env", f, "is not NAME=VALUE", m->env[i]);
+		if (!start_has_room(to->env, m->env[i]))
+			return refuse(text, "env", f,
+				"is one too many: 12 fit beside PATH, HOME and LANG", m->env[i]);
+		copy(to->env[i], RUNTIME_PATH_MAX, m->env[i]);
+	}
+	return 0;
+}
+
 static int convert(const struct document *text, const struct manifest *m, struct msg_plan *ret,
 	struct fault *f)
 {
@@ -105,14 +123,8 @@ static int convert(const struct document *text, const struct manifest *m, struct
 				text, "packages", f, "is no name of a package", m->packages[i]);
 		copy(ret->packages[i], PLAN_PACKAGE_MAX, m->packages[i]);
 	}
-	for (unsigned i = 0; i < m->env_count; i++) {
-		if (m->env[i][0] == '=' || !strchr(m->env[i], '='))
-			return refuse(text, "env", f, "is not NAME=VALUE", m->env[i]);
-		if (!start_has_room(ret->start.env, m->env[i]))
-			return refuse(text, "env", f,
-				"is one too many: 12 fit beside PATH, HOME and LANG", m->env[i]);
-		copy(ret->start.env[i], RUNTIME_PATH_MAX, m->env[i]);
-	}
+	if (take_env(text, m, &ret->start, f) < 0)
+		return f->code;
 	if (m->argv[0][0] != '/')
 		return refuse(text, "argv", f, "is no absolute path", m->argv[0]);
 	if (strchr(m->main_file, '/') || m->main_file[0] == '.')
@@ -121,6 +133,8 @@ static int convert(const struct document *text, const struct manifest *m, struct
 		return refuse(text, "variant", f, "is none of mmdebstrap", ret->variant);
 	if (m->suite && !plan_word_is_valid(m->suite))
 		return refuse(text, "suite", f, "is no name of a release", m->suite);
+	if (m->limits && limits_take(text, m->limits, &ret->start.limits, f) < 0)
+		return f->code;
 	return take_preload(text, m, &ret->start, f);
 }
 

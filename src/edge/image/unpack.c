@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "edge/image/bundle.h"
 #include "edge/image/entries.h"
+#include "edge/image/inventory.h"
 #include "edge/image/layer.h"
 #include "edge/image/start.h"
 #include "edge/image/tree.h"
@@ -36,6 +37,7 @@ struct state {
 	uint64_t claimed_bytes; /* by the files of all layers: what is sparse is small in a tar */
 	struct tree tree;
 	struct tree_inode *interpreter;
+	struct inventory_list inventory;
 	struct archive *out;
 	struct archive_entry *entry;
 	struct msg_unpacking now;
@@ -224,6 +226,7 @@ static int copy_contents(struct state *s, const struct tree_inode *i, struct fau
 	unsigned char buffer[LAYER_BUFFER];
 	uint64_t copied = 0;
 
+	inventory_begin(&s->inventory, i);
 	for (;;) {
 		ssize_t n = layer_read(s->layer, buffer, sizeof(buffer), f);
 
@@ -235,9 +238,11 @@ static int copy_contents(struct state *s, const struct tree_inode *i, struct fau
 			return f->code;
 		if (archive_write_data(s->out, buffer, (size_t)n) != n)
 			return write_fault(s, f);
+		inventory_feed(&s->inventory, buffer, (size_t)n);
 		copied += (uint64_t)n;
 		tell(s, false);
 	}
+	inventory_end(&s->inventory);
 	if (copied != i->bytes)
 		return fault_say(f, -EINVAL, "a file in it is shorter than it says");
 	return 0;
@@ -305,9 +310,29 @@ static int write_all(struct state *s, struct fault *f)
 		r = write_directories_and_links(s, f);
 	if (r == 0)
 		r = each_layer(s, 1, take_contents, f);
-	if (r == 0 && archive_write_close(s->out) != ARCHIVE_OK)
+	/* Who packs it stops at the empty block that ends a tar, and may have gone before the rest of that
+	 * has been written. Whether it had all in front of that is for its exit status to say. */
+	if (r == 0 && archive_write_close(s->out) != ARCHIVE_OK && archive_errno(s->out) != EPIPE)
 		r = write_fault(s, f);
 	return r;
+}
+
+/* ---- What is installed ---- */
+
+static int list(struct state *s, struct fault *f)
+{
+	char version[INVENTORY_WORD_MAX];
+	cleanup_free char *text = NULL;
+	size_t len;
+	int r;
+
+	inventory_version(&s->inventory, &s->ret->start, s->interpreter, version);
+	text = inventory_text(&s->inventory, version, &len);
+	if (!text)
+		return fault_set(f, -ENOMEM, "list what is installed");
+	s->ret->losses.packages = s->inventory.lost;
+	r = s->u->listed(s->u->ctx, text, len);
+	return r < 0 ? fault_set(f, r, "tell what is installed") : 0;
 }
 
 /* ---- All of it ---- */
@@ -335,9 +360,12 @@ static int run(struct state *s, struct fault *f)
 	memcpy(s->ret->arch, s->bundle->arch, sizeof(s->ret->arch));
 	s->ret->losses.variables = s->bundle->lost_variables;
 	r = start_choose(&s->tree, s->bundle, &s->u->ask->wanted, &s->ret->start, f);
-	if (r == 0)
-		s->interpreter = tree_resolve(&s->tree, s->ret->start.argv[0]);
-	return r < 0 ? r : write_all(s, f);
+	if (r < 0)
+		return r;
+	s->interpreter = tree_resolve(&s->tree, s->ret->start.argv[0]);
+	inventory_init(&s->inventory, &s->tree);
+	r = write_all(s, f);
+	return r < 0 ? r : list(s, f);
 }
 
 int unpack_run(const struct unpack *u, struct msg_unpacked *ret, struct fault *f)
@@ -357,6 +385,7 @@ int unpack_run(const struct unpack *u, struct msg_unpacked *ret, struct fault *f
 		return fault_set(f, -ENOMEM, "unpack");
 	memset(ret, 0, sizeof(*ret));
 	r = run(&s, f);
+	inventory_done(&s.inventory);
 	tree_done(&s.tree);
 	(void)archive_write_free(s.out);
 	archive_entry_free(s.entry);

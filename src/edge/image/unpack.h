@@ -13,14 +13,20 @@
 
 #include "wire/image.h"
 
+#include <stddef.h>
+
 struct fault;
 
 typedef void unpack_progress_fn(void *ctx, const struct msg_unpacking *now);
+
+/* The inventory (wire/image.h), when all else is done. 0 or a negative errno. */
+typedef int unpack_listed_fn(void *ctx, const char *text, size_t len);
 
 struct unpack {
 	int in_fd, out_fd; /* the archive, which can be sought; the tar */
 	const struct msg_unpack *ask;
 	unpack_progress_fn *progress;
+	unpack_listed_fn *listed;
 	void *ctx;
 };
 

@@ -10,6 +10,7 @@
 #include "priv/launch/gate.h"
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/images.h"
+#include "priv/supervisor/offered.h"
 #include "priv/supervisor/scope.h"
 #include "wire/channel.h"
 
@@ -120,6 +121,7 @@ static int use_image(struct engine *e, struct fault *f)
 	memcpy(e->languages.of[0].offer.main_file, s->runtime.main_file,
 		sizeof(s->runtime.main_file));
 	e->languages.of[0].offer.reports = s->runtime.reports;
+	e->languages.of[0].offer.limits = record.start.limits;
 	memset(e->languages.of[0].offer.suffixes, 0, sizeof(e->languages.of[0].offer.suffixes));
 	if (!image_is_warm(&record))
 		s->cold = 1;
@@ -206,7 +208,6 @@ static int prepare(struct engine *e, struct fault *f)
 		.gates = &e->gates,
 		.network_most = { e->settings.network_connections, e->settings.network_bytes,
 			e->settings.network_rate },
-		.usual = e->settings.def,
 		.view = e->image.image[0] ? &e->image : &e->view,
 		.runtime = &e->settings.runtime,
 		.box_image_fd = e->box_fd,
@@ -216,6 +217,7 @@ static int prepare(struct engine *e, struct fault *f)
 		.runs_max = e->settings.cage_runs,
 		.degraded = e->settings.allow_degraded,
 	};
+	offer_limits(&e->languages.of[0].offer, &e->settings, &e->factory.usual);
 	factories_open(&e->factories, &e->factory, &e->languages, &e->settings);
 	(void)layers_probe_cell(&e->layers, &e->factory);
 	return 0;
@@ -326,6 +328,37 @@ int engine_offer_some(const struct engine *e, int channel_fd, uint32_t *numbers)
 		if (!(*numbers >> i & 1))
 			continue;
 		r = channel_send(channel_fd, MSG_OFFER, &m, NULL);
+		if (r == 0)
+			*numbers &= ~(UINT32_C(1) << i);
+	}
+	return r;
+}
+
+/* 0 or a negative errno of channel_send(). */
+static int list_one(const struct engine *e, int channel_fd, uint32_t number)
+{
+	const struct msg_inventory m = { number, e->languages.editions[number] };
+	const struct language *l = &e->languages.of[number];
+	struct fault f = { 0 };
+	cleanup_fd int fd =
+		images_open_inventory(e->settings.image_dir, l, e->languages.digests[number], &f);
+
+	/* It has gone since: then its number is told of anew. */
+	if (fd >= 0)
+		return channel_send(channel_fd, MSG_INVENTORY, &m, &fd);
+	log_warn("inventory", "name=%s why=%s", LQ(l->runtime.name), LQ(f.text));
+	return 0;
+}
+
+int engine_list_some(const struct engine *e, int channel_fd, uint32_t *numbers)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < LANGUAGES_MAX && r == 0; i++) {
+		if (!(*numbers >> i & 1))
+			continue;
+		if (i < e->languages.count && offered_is(&e->languages, i))
+			r = list_one(e, channel_fd, i);
 		if (r == 0)
 			*numbers &= ~(UINT32_C(1) << i);
 	}

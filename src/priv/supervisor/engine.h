@@ -54,3 +54,7 @@ int engine_offer(const struct engine *e, int channel_fd) __attribute__((nonnull)
 /* Tell those whose bit is in *numbers, and clear the bits of those that were told. */
 int engine_offer_some(const struct engine *e, int channel_fd, uint32_t *numbers)
 	__attribute__((nonnull));
+/* The same of what is installed in those that are images. One that cannot be had is told of in the
+ * log, and no further. */
+int engine_list_some(const struct engine *e, int channel_fd, uint32_t *numbers)
+	__attribute__((nonnull));

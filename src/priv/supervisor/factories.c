@@ -20,9 +20,6 @@ void factories_open(struct factories *fs, const struct cell_factory *usual,
 	fs->usual = usual;
 	fs->languages = languages;
 	fs->settings = settings;
-	fs->offers.count = languages->count;
-	for (uint32_t i = 0; i < languages->count; i++)
-		fs->offers.of[i] = languages->of[i].offer;
 }
 
 /* Is there something of that name? `what` it is, if that is not plain. */
@@ -50,7 +47,7 @@ static int look_at_image(const struct factories *fs, unsigned language, struct f
 			fs->languages->of[language].runtime.name);
 	if (fs->of[language].made)
 		return 0;
-	return images_open_offered(fs->settings->image_dir, &fs->languages->of[language].runtime,
+	return images_open_offered(fs->settings->image_dir, &fs->languages->of[language],
 		fs->languages->digests[language], &record, &root, f);
 }
 
@@ -104,8 +101,8 @@ static int open_view(
 
 	if (!l->offer.is_image)
 		return view_open_other(view, &l->runtime, language, l->offer.compiled == 1, f);
-	r = images_open_offered(fs->settings->image_dir, &l->runtime,
-		fs->languages->digests[language], ret, &root, f);
+	r = images_open_offered(
+		fs->settings->image_dir, l, fs->languages->digests[language], ret, &root, f);
 	if (r == 0)
 		r = view_open_image(view, root, language, f);
 	return r < 0 ? fault_wrap(f, "image %s", l->runtime.name) : 0;
@@ -128,8 +125,8 @@ static void make(struct factories *fs, unsigned language, const struct image_rec
 	compiler->runtime = &fs->of[language].compiler;
 	fs->of[language].compiler = l->runtime;
 	memcpy(fs->of[language].compiler.argv, l->compile_argv, sizeof(l->compile_argv));
-	offers_limits(&fs->offers, language, fs->settings, &made->usual);
-	offers_compile_limits(&fs->offers, language, fs->settings, &compiler->usual);
+	offer_limits(&l->offer, fs->settings, &made->usual);
+	offer_compile_limits(&l->offer, fs->settings, &compiler->usual);
 }
 
 /* As its cells are without one, and with it. */

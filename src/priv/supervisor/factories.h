@@ -21,7 +21,6 @@ struct factories {
 	const struct cell_factory *usual; /* of number 0; what the others have in common with it */
 	struct languages *languages;
 	const struct settings *settings;
-	struct offers offers; /* those of the start: what limits languages have */
 	struct {
 		bool made;
 		struct view view;

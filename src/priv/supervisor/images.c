@@ -47,18 +47,18 @@ static int read_record(int folder, const char *name, struct image_record *ret, s
 	return why ? fault_say(f, -EBADMSG, "%s", why) : 0;
 }
 
-static int open_root(int folder, const struct image_record *r, struct fault *f)
+static int open_sized(int folder, const char *file, uint64_t bytes, struct fault *f)
 {
 	struct stat st;
-	cleanup_fd int fd = open_file(folder, IMAGE_ROOT_FILE, &st, f);
+	cleanup_fd int fd = open_file(folder, file, &st, f);
 
-	if (fd >= 0 && (uint64_t)st.st_size != r->bytes)
-		return fault_say(
-			f, -EBADMSG, "%s has another size than when it was made", IMAGE_ROOT_FILE);
+	if (fd >= 0 && (uint64_t)st.st_size != bytes)
+		return fault_say(f, -EBADMSG, "%s has another size than when it was made", file);
 	return take_fd(&fd);
 }
 
-static int open_in(int store, const char *name, struct image_record *ret, struct fault *f)
+/* The folder of the image, open, and its record. */
+static int open_folder(int store, const char *name, struct image_record *ret, struct fault *f)
 {
 	cleanup_fd int folder =
 		sys.openat(store, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -67,7 +67,14 @@ static int open_in(int store, const char *name, struct image_record *ret, struct
 	if (folder < 0)
 		return fault_set(f, folder, "open it");
 	r = read_record(folder, name, ret, f);
-	return r < 0 ? r : open_root(folder, ret, f);
+	return r < 0 ? r : take_fd(&folder);
+}
+
+static int open_in(int store, const char *name, struct image_record *ret, struct fault *f)
+{
+	cleanup_fd int folder = open_folder(store, name, ret, f);
+
+	return folder < 0 ? folder : open_sized(folder, IMAGE_ROOT_FILE, ret->bytes, f);
 }
 
 int images_open(
@@ -122,10 +129,7 @@ static uint32_t offer(const char *dir, const char *name, struct languages *to)
 		to->count++;
 	memset(l, 0, sizeof(*l));
 	image_runtime(&record, &l->runtime);
-	memcpy(l->offer.name, l->runtime.name, sizeof(l->offer.name));
-	memcpy(l->offer.main_file, l->runtime.main_file, sizeof(l->offer.main_file));
-	l->offer.is_image = 1;
-	l->offer.reports = l->runtime.reports;
+	image_offer(&record, &l->offer);
 	memcpy(to->digests[number], record.digest, sizeof(record.digest));
 	log_info("image_offered", "name=%s", LQ(name));
 	return UINT32_C(1) << number;
@@ -142,7 +146,7 @@ static uint32_t withdraw(const char *dir, struct languages *from, uint32_t numbe
 	struct image_record record;
 	cleanup_fd int root = -1;
 	struct fault f = { 0 };
-	int r = images_open_offered(dir, &l->runtime, from->digests[number], &record, &root, &f);
+	int r = images_open_offered(dir, l, from->digests[number], &record, &root, &f);
 
 	/* For want of memory or descriptors nothing is known of it. */
 	if (r == 0 || is_shortage(r))
@@ -175,21 +179,49 @@ uint32_t images_offer(const char *dir, struct languages *to)
 	return told;
 }
 
-int images_open_offered(const char *dir, const struct runtime *offered, const uint8_t *digest,
+/* Does its client know all of it? */
+static bool is_offered(
+	const struct image_record *r, const struct language *offered, const uint8_t *digest)
+{
+	struct runtime runtime;
+	struct offer offer;
+
+	image_runtime(r, &runtime);
+	image_offer(r, &offer);
+	return memcmp(&runtime, &offered->runtime, sizeof(runtime)) == 0 &&
+	       memcmp(&offer, &offered->offer, sizeof(offer)) == 0 &&
+	       memcmp(r->digest, digest, sizeof(r->digest)) == 0;
+}
+
+int images_open_offered(const char *dir, const struct language *offered, const uint8_t *digest,
 	struct image_record *ret, int *ret_fd, struct fault *f)
 {
-	struct runtime now;
+	const char *name = offered->runtime.name;
 	cleanup_fd int root = -1;
-	int r = images_open(dir, offered->name, ret, &root, f);
+	int r = images_open(dir, name, ret, &root, f);
 
 	if (r < 0)
 		return r;
-	image_runtime(ret, &now);
-	if (memcmp(&now, offered, sizeof(now)) != 0 ||
-		memcmp(ret->digest, digest, sizeof(ret->digest)) != 0)
+	if (!is_offered(ret, offered, digest))
 		return fault_say(f, -ESTALE,
-			"image %s: was replaced by another one since it was offered",
-			offered->name);
+			"image %s: was replaced by another one since it was offered", name);
 	*ret_fd = take_fd(&root);
 	return 0;
+}
+
+int images_open_inventory(
+	const char *dir, const struct language *offered, const uint8_t *digest, struct fault *f)
+{
+	cleanup_fd int store = sys.openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	cleanup_fd int folder = -1;
+	struct image_record record;
+
+	if (store < 0)
+		return fault_set(f, store, "open %s", dir);
+	folder = open_folder(store, offered->runtime.name, &record, f);
+	if (folder < 0)
+		return folder;
+	if (!is_offered(&record, offered, digest))
+		return fault_say(f, -ESTALE, "it was replaced");
+	return open_sized(folder, IMAGE_INVENTORY_FILE, record.inventory_bytes, f);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct fault;
+struct language;
 struct languages;
 
 /* The record of the image `name` in the store `dir`, and its root, open. -ENOENT: there is no
@@ -23,7 +24,11 @@ int images_open(const char *dir, const char *name, struct image_record *ret, int
  * No store is no fault. Returns a bit for each number of which something has to be told. */
 uint32_t images_offer(const char *dir, struct languages *to) __attribute__((nonnull));
 
-/* images_open() of one that was offered, with that digest: -ESTALE when it is another one by now.
- * *ret: its record, too. */
-int images_open_offered(const char *dir, const struct runtime *offered, const uint8_t *digest,
+/* images_open() of one that was offered, with that digest: -ESTALE when it is another one by now, or
+ * is not offered any more. *ret: its record, too. */
+int images_open_offered(const char *dir, const struct language *offered, const uint8_t *digest,
 	struct image_record *ret, int *ret_fd, struct fault *f) __attribute__((nonnull));
+
+/* The inventory of the same image, open, or a negative errno. */
+int images_open_inventory(const char *dir, const struct language *offered, const uint8_t *digest,
+	struct fault *f) __attribute__((nonnull));

@@ -187,12 +187,12 @@ static int greet(struct fault *f)
 	int r;
 
 	sv.hello.languages = sv.engine.languages.count;
-	sv.stored.untold = 0;
 	r = channel_send(sv.board.client_fd, MSG_HELLO, &sv.hello, NULL);
 	if (r == 0)
 		r = engine_offer(&sv.engine, sv.board.client_fd);
 	if (r < 0)
 		return fault_set(f, r, "send HELLO");
+	stored_greeted(&sv.stored);
 	send_tested();
 	send_health(true, &none);
 	return 0;

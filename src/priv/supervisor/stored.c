@@ -113,13 +113,27 @@ static void tell(struct stored *s, const struct engine *e, int client_fd)
 {
 	int r = client_fd < 0 ? 0 : engine_offer_some(e, client_fd, &s->untold);
 
+	if (r == 0 && client_fd >= 0)
+		r = engine_list_some(e, client_fd, &s->unlisted);
 	s->due_ns = r < 0 ? clock_ns() + RESEND_NS : 0;
 }
 
 void stored_renew(struct stored *s, struct engine *e, int client_fd)
 {
-	s->untold |= images_offer(e->settings.image_dir, &e->languages);
+	uint32_t changed = images_offer(e->settings.image_dir, &e->languages);
+
+	s->untold |= changed;
+	s->unlisted |= changed;
 	tell(s, e, client_fd);
+}
+
+void stored_greeted(struct stored *s)
+{
+	s->untold = 0;
+	if (!s->dir) /* a library's client, which does not ask */
+		return;
+	s->unlisted = UINT32_MAX;
+	s->due_ns = clock_ns();
 }
 
 uint64_t stored_tick(struct stored *s, const struct engine *e, int client_fd, uint64_t now_ns)

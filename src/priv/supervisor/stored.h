@@ -16,8 +16,9 @@ struct stored {
 	int watch_fd; /* readable when the store may be another one; -1: none is watched */
 	int wd;       /* of the store's folder, or of the nearest one above that there is */
 	const char *dir;
-	uint32_t untold; /* a bit for each number of which the client is to be told */
-	uint64_t due_ns; /* it could not take it: again then; 0: it has heard all */
+	uint32_t untold;   /* a bit for each number of which the client is to be told */
+	uint32_t unlisted; /* and of what is installed in it */
+	uint64_t due_ns;   /* it could not take it: again then; 0: it has heard all */
 };
 
 void stored_clear(struct stored *s) __attribute__((nonnull));
@@ -29,6 +30,9 @@ void stored_open(struct stored *s, const char *dir) __attribute__((nonnull));
 /* The descriptor is readable: empty it, and watch what has taken the store's place. To be done before
  * the store is looked at, so that nothing that comes after that is missed. */
 void stored_look(struct stored *s) __attribute__((nonnull));
+
+/* The client is a new one, which has been told of all images: of what is installed in them it will be. */
+void stored_greeted(struct stored *s) __attribute__((nonnull));
 
 /* Look at the store, now and whenever there is a number that another image can have, and tell the
  * client at `client_fd` what has changed. -1: there is none; the next one is told of all (engine.h). */
