@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "wire/inputs.h"
 #include "wire/layer.h"
+#include "wire/network.h"
 
 #include <string.h>
 
@@ -62,6 +63,10 @@ char *api_limits_json(const struct settings *s, size_t *ret_len)
 	writer_u64(&w, "max_runs", s->max_runs);
 	writer_u64(&w, "max_queue", s->max_queue);
 	writer_bool(&w, "network", s->network == 1);
+	writer_u64(&w, "network_rules", NETWORK_RULES_MAX);
+	writer_u64(&w, "network_connections", s->network_connections);
+	writer_u64(&w, "network_bytes", s->network_bytes);
+	writer_u64(&w, "network_rate", s->network_rate);
 	writer_close(&w);
 	writer_close(&w);
 	return writer_take(&w, ret_len);

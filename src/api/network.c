@@ -1,6 +1,7 @@
 #include "api/network.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A text on its way through the parser. */
@@ -249,6 +250,24 @@ const char *network_rule_parse(
 		return NULL;
 	*ret_at = c.why_at;
 	return c.why;
+}
+
+#define SHOWN_MAX 64u
+
+const char *network_rule_explain(const char *text, size_t len, const char *why, size_t at,
+	char room[static NETWORK_RULE_WHY_MAX])
+{
+	size_t shown = len < SHOWN_MAX ? len : SHOWN_MAX;
+	char clipped[SHOWN_MAX + 1];
+
+	for (size_t i = 0; i < shown; i++)
+		clipped[i] = text[i] >= ' ' && text[i] < 0x7f ? text[i] : '?';
+	clipped[shown] = '\0';
+	(void)snprintf(room, NETWORK_RULE_WHY_MAX,
+		"\"%s%s\" %s (byte %zu); a rule is NAME, *.NAME, ADDRESS, ADDRESS/BITS or *, with "
+		":PORT or :FIRST-LAST behind it if it is not about all ports",
+		clipped, shown < len ? "..." : "", why, at + 1);
+	return room;
 }
 
 const char *network_address_parse(

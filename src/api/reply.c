@@ -83,6 +83,19 @@ static void put_usage(struct writer *w, const struct api_reply *r)
 	writer_close(w);
 }
 
+static void put_network_limits(struct writer *w, const struct network_policy *p)
+{
+	if (!p) {
+		writer_null(w, api_fields[API_NETWORK_POLICY].name);
+		return;
+	}
+	writer_object(w, api_fields[API_NETWORK_POLICY].name);
+	writer_u64(w, "max_connections", p->max_connections);
+	writer_u64(w, "max_bytes", p->max_bytes);
+	writer_u64(w, "max_rate", p->max_rate);
+	writer_close(w);
+}
+
 static void put_limits(struct writer *w, const struct api_reply *r)
 {
 	writer_object(w, "limits");
@@ -97,6 +110,7 @@ static void put_limits(struct writer *w, const struct api_reply *r)
 			writer_number(w, f->name, api_field_get(f, r->limits));
 	}
 	writer_bool(w, api_fields[API_NETWORK].name, r->networked);
+	put_network_limits(w, r->networked ? r->policy : NULL);
 	writer_u64(w, api_fields[API_OUTPUT_BYTES].name, r->output_bytes);
 	writer_close(w);
 }

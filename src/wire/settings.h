@@ -107,11 +107,11 @@
 		"how long they are kept")                                                                  \
 	X("network",           network,         BOOL,      "false", 0, 1,                                  \
 		"let requests ask for a network (allow_network): the public internet, through a gate")     \
-	X("network-connections", network_connections, COUNT, "64", 1, 1024,                                \
+	X("network-connections", network_connections, COUNT, "64", LIMIT_NETWORK_CONNECTIONS_MIN, 1024,                                \
 		"connections that a run with a network may have at the same time")                                   \
-	X("network-bytes",     network_bytes,   SIZE,      "256M", 1, LIMIT_MEMORY_MAX_BYTES,              \
+	X("network-bytes",     network_bytes,   SIZE,      "256M", LIMIT_NETWORK_BYTES_MIN, LIMIT_MEMORY_MAX_BYTES,              \
 		"most that a run with a network may receive and send in all")                                                \
-	X("network-rate",      network_rate,    SIZE,      "64M", 1024, LIMIT_MEMORY_MAX_BYTES,            \
+	X("network-rate",      network_rate,    SIZE,      "64M", LIMIT_NETWORK_RATE_MIN, LIMIT_MEMORY_MAX_BYTES,            \
 		"most that a run with a network may receive and send in a second")                                                                      \
 	X("max-connections",   max_connections, COUNT,     "1024", 1, 65536,                               \
 		"client connections at the same time")                                                     \

@@ -139,7 +139,7 @@ static void limits_are_in_the_units_of_the_request(void **state)
 	assert_non_null(strstr(json,
 		"\"limits\":{\"timeout_seconds\":3,\"memory_limit_mb\":64,\"cpu_limit\":0.5,"
 		"\"pids_limit\":32,\"cpu_time_seconds\":null,\"allow_network\":false,"
-		"\"output_bytes\":1048576}"));
+		"\"network\":null,\"output_bytes\":1048576}"));
 	free(json);
 	scene_end(&s);
 }
@@ -268,6 +268,8 @@ static const struct network_record record = {
 	},
 };
 
+static const struct network_policy policy = { .max_connections = 3, .max_bytes = 4, .max_rate = 5 };
+
 static void what_a_run_did_with_its_network_is_listed(void **state)
 {
 	struct scene s;
@@ -276,9 +278,12 @@ static void what_a_run_did_with_its_network_is_listed(void **state)
 	(void)state;
 	scene_make(&s);
 	s.reply.networked = true;
+	s.reply.policy = &policy;
 	s.reply.network = &record;
 	json = text_of(&s);
-	assert_non_null(strstr(json, "\"allow_network\":true,"));
+	assert_non_null(strstr(json,
+		"\"allow_network\":true,\"network\":{\"max_connections\":3,\"max_bytes\":4,"
+		"\"max_rate\":5},"));
 	assert_non_null(strstr(json, "\"warnings\":[],"));
 	assert_non_null(strstr(json,
 		"\"network\":{\"connections\":["
