@@ -378,10 +378,14 @@ static void put_numbers(struct writer *w, const char *key, bool nullable)
 static void put_network_limits(struct writer *w)
 {
 	writer_raw(w, "network",
-		"{\"type\":[\"object\",\"null\"],\"description\":\"The bounds of its network; "
-		"null: it had none.\",\"properties\":{\"max_connections\":{\"type\":\"integer\"},"
-		"\"max_bytes\":{\"type\":\"integer\"},\"max_rate\":{\"type\":\"integer\"}},"
-		"\"required\":[\"max_connections\",\"max_bytes\",\"max_rate\"]}");
+		"{\"type\":[\"object\",\"null\"],\"description\":\"What it asked for of the "
+		"network, "
+		"and the bounds that held; null: it had none.\",\"properties\":{"
+		"\"allow\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+		"\"deny\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+		"\"max_connections\":{\"type\":\"integer\"},\"max_bytes\":{\"type\":\"integer\"},"
+		"\"max_rate\":{\"type\":\"integer\"}},\"required\":[\"allow\",\"deny\","
+		"\"max_connections\",\"max_bytes\",\"max_rate\"]}");
 }
 
 static void end_numbers(struct writer *w, bool run)

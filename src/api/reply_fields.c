@@ -269,7 +269,12 @@ const struct reply_field reply_fields[] = {
 		"1", 0 },
 	{ REPLY_HEALTH, REPLY_STRING_OR_NULL, "warm_why", "Why `warm` is `lost`.", "null", 0 },
 
+	{ REPLY_HEALTH, REPLY_OBJECT, "network", "Whether runs can have a network.", "NetworkGiven", 0 },
 	{ REPLY_HEALTH, REPLY_OBJECT, "selftest", "What `glovebox selftest` found last on this host.", "SelfTest", 0 },
+
+	{ REPLY_GIVEN, REPLY_BOOLEAN, "given", "Whether allow_network may be true.", "true", 0 },
+	{ REPLY_GIVEN, REPLY_STRING, "why", "Why so.",
+		"\"network is auto, and only this machine reaches the server\"", 0 },
 
 	{ REPLY_SELFTEST, REPLY_STRING, "result",
 		"`contained`, `failed`, or `unknown`: it has not been run since the host started.",
@@ -394,6 +399,7 @@ const char *reply_group_name(enum reply_group group)
 		[REPLY_INTERLEAVED] = "Interleaved",
 		[REPLY_CHUNK] = "Chunk",
 		[REPLY_HEALTH] = "Health",
+		[REPLY_GIVEN] = "NetworkGiven",
 		[REPLY_SELFTEST] = "SelfTest",
 		[REPLY_FIXED] = "FixedLimits",
 		[REPLY_COMPILE] = "Compile",

@@ -372,14 +372,15 @@ static void check_figures(struct parse *p, const struct api_field *f, const json
 static void check_given(
 	struct parse *p, const struct api_field *f, const struct detail_input *input)
 {
-	char msg[160];
+	char msg[384];
 
 	if (p->settings->network)
 		return;
 	(void)snprintf(msg, sizeof(msg),
-		"Value error, this server gives runs no network: leave %s out%s; its operator can "
-		"set network: true",
-		f->name, f->meaning == API_NETWORK ? " or set it to false" : "");
+		"Value error, this server gives runs no network: %s; leave %s out%s, or have its "
+		"operator set network: on",
+		network_why_text(p->settings->network_why), f->name,
+		f->meaning == API_NETWORK ? " or set it to false" : "");
 	refuse_field(p, f, "value_error", msg, input);
 }
 

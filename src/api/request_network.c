@@ -2,6 +2,7 @@
 
 #include "api/network.h"
 #include "base/check.h"
+#include "base/fault.h"
 #include "base/likeness.h"
 #include "base/own.h"
 
@@ -234,6 +235,57 @@ struct network_policy *request_network_take(struct request_network *n)
 	if (!n->policy && begin(n) < 0)
 		return NULL;
 	return take_ptr(n->policy);
+}
+
+/* The first item that a 422 would have: "network.allow[2]: ..." */
+static void say_first(struct writer *why, struct fault *f)
+{
+	static const char prefix[] = "Value error, ";
+	const json_t *item, *loc, *member;
+	cleanup_free char *text = NULL;
+	const char *msg;
+	size_t len;
+	json_t *all;
+
+	writer_close(why);
+	text = writer_take(why, &len);
+	all = text ? json_loadb(text, len, 0, NULL) : NULL;
+	item = json_array_get(all, 0);
+	loc = json_object_get(item, "loc");
+	member = json_array_get(loc, 2);
+	msg = json_string_value(json_object_get(item, "msg"));
+	if (!msg)
+		(void)fault_say(f, -ENOMEM, "network: out of memory");
+	else if (strncmp(msg, prefix, strlen(prefix)) == 0)
+		(void)fault_say(f, -EINVAL, "%s", msg + strlen(prefix));
+	else
+		(void)fault_say(f, -EINVAL, "network%s%.64s: %s", member ? "." : "",
+			member ? json_string_value(member) : "", msg);
+	json_decref(all);
+}
+
+int request_network_parse(
+	const char *text, const struct settings *s, struct network_policy **ret, struct fault *f)
+{
+	struct writer why CLEANUP(writer_drop) = { 0 };
+	struct request_network n CLEANUP(request_network_done) = { .settings = s, .why = &why };
+	json_error_t error;
+	json_t *v = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+	int r;
+
+	if (!v)
+		return fault_say(f, -EINVAL, "network: no JSON at byte %d: %s", error.position + 1,
+			error.text);
+	writer_array(&why, NULL);
+	r = request_network_check(&n, &api_fields[API_NETWORK_POLICY], v, NULL);
+	if (r < 0)
+		(void)fault_set(f, r, "network");
+	else if (n.faults > 0)
+		say_first(&why, f);
+	else
+		*ret = take_ptr(n.policy);
+	json_decref(v);
+	return f->code;
 }
 
 void request_network_done(struct request_network *n)

@@ -28,6 +28,8 @@ struct request_network_bound {
 void request_network_bounds(const struct settings *s,
 	struct request_network_bound ret[static REQUEST_NETWORK_BOUNDS]) __attribute__((nonnull));
 
+struct fault;
+
 struct request_network {
 	const struct settings *settings;
 	bool bad_text; /* somewhere in the request a {} stands for a text that is no Unicode */
@@ -45,5 +47,10 @@ int request_network_check(struct request_network *n, const struct api_field *f, 
  * the request has said nothing. NULL: out of memory. */
 struct network_policy *request_network_take(struct request_network *n)
 	__attribute__((nonnull, warn_unused_result));
+
+/* The same of a text, the JSON of a `network` by itself; *ret is the caller's to free(). The fault's
+ * text is what a 422 would say first. */
+int request_network_parse(const char *text, const struct settings *s, struct network_policy **ret,
+	struct fault *f) __attribute__((nonnull));
 
 void request_network_done(struct request_network *n) __attribute__((nonnull));

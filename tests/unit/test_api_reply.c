@@ -268,7 +268,11 @@ static const struct network_record record = {
 	},
 };
 
-static const struct network_policy policy = { .max_connections = 3, .max_bytes = 4, .max_rate = 5 };
+static const struct network_policy policy = { .allow_count = 1,
+	.allow[0] = { .match = NETWORK_NAME, .port_min = 443, .port_max = 443, .name = "a.org" },
+	.max_connections = 3,
+	.max_bytes = 4,
+	.max_rate = 5 };
 
 static void what_a_run_did_with_its_network_is_listed(void **state)
 {
@@ -281,9 +285,9 @@ static void what_a_run_did_with_its_network_is_listed(void **state)
 	s.reply.policy = &policy;
 	s.reply.network = &record;
 	json = text_of(&s);
-	assert_non_null(strstr(json,
-		"\"allow_network\":true,\"network\":{\"max_connections\":3,\"max_bytes\":4,"
-		"\"max_rate\":5},"));
+	assert_non_null(strstr(json, "\"allow_network\":true,\"network\":{\"allow\":[\"a.org:443\"]"
+				     ",\"deny\":[],\"max_connections\":3,\"max_bytes\":4,"
+				     "\"max_rate\":5},"));
 	assert_non_null(strstr(json, "\"warnings\":[],"));
 	assert_non_null(strstr(json,
 		"\"network\":{\"connections\":["
@@ -356,6 +360,7 @@ static void every_answer_holds_exactly_what_the_table_says(void **state)
 	h.hello = &s.hello;
 	root = parsed(api_health_json(&h, NULL));
 	expect_group(root, REPLY_HEALTH);
+	expect_group(json_object_get(root, "network"), REPLY_GIVEN);
 	expect_group(json_object_get(root, "selftest"), REPLY_SELFTEST);
 	json_decref(root);
 	root = parsed(api_limits_json(&api_settings, NULL));

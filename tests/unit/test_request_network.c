@@ -245,8 +245,8 @@ static void it_is_not_asked_for_and_refused_at_once(void **state)
 		"value_error", "allow_network is false, and network asks for one: leave one");
 	giving.network = 0;
 	expect_one(BODY("{}"), "network", "value_error",
-		"this server gives runs no network: leave network out; its operator can set "
-		"network: ");
+		"this server gives runs no network: network is off; leave network out, or have its "
+		"operator set network: on");
 }
 
 static void a_request_that_is_refused_elsewhere_leaves_nothing(void **state)

@@ -12,7 +12,7 @@
 /* Answers of look-ups that are remembered: beyond that the one that was given longest ago is
  * forgotten, and with it that a name led to its address. */
 #define RULES_PINS_MAX 1024u
-#define RULES_OWN_MAX  64u
+#define RULES_OWN_MAX  1024u
 
 struct rules_pin {
 	uint64_t turn; /* when it was looked up last */
@@ -23,7 +23,7 @@ struct rules_pin {
 struct rules {
 	struct network_policy ceiling;             /* the operator's */
 	struct network_policy asked;               /* the request's */
-	struct network_address own[RULES_OWN_MAX]; /* the machine's addresses */
+	struct network_address own[RULES_OWN_MAX]; /* the machine's addresses, but its loopback's */
 	unsigned own_count;
 	struct rules_pin pins[RULES_PINS_MAX];
 	unsigned pin_count;

@@ -30,7 +30,7 @@ void engine_clear(struct engine *e)
 	cgroup_clear(&e->others);
 	cgroup_clear(&e->collectors);
 	cgroup_clear(&e->gates);
-	e->gate_fd = -1;
+	e->gate_fd = e->policy_fd = -1;
 	taskstats_clear(&e->records);
 	e->lease.fd = e->self_fd = e->box_fd = -1;
 }
@@ -144,6 +144,26 @@ static int make_groups(struct engine *e, struct fault *f)
 	return r;
 }
 
+/* May runs have a network? By itself only where nobody but this machine's own processes asks, and
+ * where it can be given; `on` where it cannot is no start. */
+static int settle_network(struct settings *s, bool listens, struct fault *f)
+{
+	struct fault none = { 0 };
+	enum network_why why = NETWORK_WHY_LOCAL;
+
+	if (s->network == SWITCH_OFF)
+		why = NETWORK_WHY_IS_OFF;
+	else if (s->network == SWITCH_ON)
+		why = NETWORK_WHY_IS_ON;
+	else if (listens && !listen_is_local(&s->listen))
+		why = NETWORK_WHY_BEYOND;
+	else if (tun_check(&none) < 0)
+		why = NETWORK_WHY_NO_DEVICE;
+	s->network_why = why;
+	s->network = why == NETWORK_WHY_IS_ON || why == NETWORK_WHY_LOCAL;
+	return why == NETWORK_WHY_IS_ON ? tun_check(f) : 0;
+}
+
 static int prepare(struct engine *e, struct fault *f)
 {
 	int swept, r = lease_take(&e->lease, f);
@@ -180,9 +200,9 @@ static int prepare(struct engine *e, struct fault *f)
 	r = use_image(e, f);
 	if (r < 0)
 		return r;
-	r = make_groups(e, f);
-	if (r == 0 && e->settings.network)
-		r = tun_check(f);
+	r = settle_network(&e->settings, e->listens, f);
+	if (r == 0)
+		r = make_groups(e, f);
 	if (r == 0 && e->settings.network)
 		r = process_image("glovebox-gate", gate_image_start,
 			(size_t)(gate_image_end - gate_image_start), &e->gate_fd, f);
@@ -195,8 +215,7 @@ static int prepare(struct engine *e, struct fault *f)
 		.image_zygotes = &e->others,
 		.collectors = &e->collectors,
 		.gates = &e->gates,
-		.network_most = { e->settings.network_connections, e->settings.network_bytes,
-			e->settings.network_rate },
+		.policy_fd = e->policy_fd,
 		.usual = e->settings.def,
 		.view = e->image.image[0] ? &e->image : &e->view,
 		.runtime = &e->settings.runtime,
@@ -234,6 +253,7 @@ static void try_records(struct engine *e)
 
 int engine_open(struct engine *e, bool pooled, struct fault *f)
 {
+	struct boot boot = { &e->settings, &e->languages, -1 };
 	int r = check_rights(&e->layers, f);
 
 	if (r == 0)
@@ -245,9 +265,10 @@ int engine_open(struct engine *e, bool pooled, struct fault *f)
 	if (r == 0 && pooled && taskstats_open(&e->records, &e->no_records) < 0)
 		taskstats_clear(&e->records);
 	if (r == 0)
-		r = boot_settings(e->self_fd, &e->settings, &e->languages, f);
+		r = boot_settings(e->self_fd, &boot, f);
 	if (r < 0)
 		return r;
+	e->policy_fd = boot.policy_fd;
 	if (!pooled)
 		e->settings.pool_size = 0;
 	layers_probe_kernel(&e->layers, &e->settings);
@@ -286,6 +307,7 @@ void engine_close(struct engine *e)
 	drop_fd(&e->self_fd);
 	drop_fd(&e->box_fd);
 	drop_fd(&e->gate_fd);
+	drop_fd(&e->policy_fd);
 	lease_release(&e->lease);
 }
 
