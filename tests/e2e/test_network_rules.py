@@ -1,11 +1,13 @@
 """Rules for the network, a request's and the operator's, on a small internet (harness/internet.py), warm
 and cold; and where runs can have a network at all."""
+import contextlib
 import json
+import os
 import subprocess
 
 import pytest
 
-
+from harness.internet import CLONE_NEWNS, LIBC, MS_BIND, MS_PRIVATE, MS_REC, check
 from harness.internet import HOST4, HOST6, METADATA, OTHER4, PUBLIC4, PUBLIC6, Internet
 from harness.server import PROGRAM, Server
 
@@ -189,14 +191,60 @@ def given(server):
     return network["given"], network["why"]
 
 
-def test_by_itself_a_server_gives_one_where_only_this_machine_reaches_it(start):
-    assert given(start()) == (True, "network is auto, and only this machine reaches the server")
-    assert given(start(listen="127.0.0.1:0")) == (True, "network is auto, and only this machine reaches the server")
-    beyond = ("--insecure",)
-    assert given(start(*beyond, listen="0.0.0.0:0")) == (
-        False, "network is auto, and others than this machine reach the server")
-    assert given(start(*beyond, "--network", listen="0.0.0.0:0")) == (True, "network is on")
-    assert given(start("--network=off")) == (False, "network is off")
+LOCAL = (True, "network is auto, and only this machine reaches the server")
+BEYOND = (False, "network is auto, and others than this machine reach the server")
+
+
+@contextlib.contextmanager
+def served(*flags, **kwargs):
+    s = Server("--pool-size", "1", *flags, **kwargs)
+    try:
+        yield s.start()
+    finally:
+        s.stop()
+
+
+@pytest.mark.parametrize("listen, flags, what", [
+    ("127.0.0.1:0", (), LOCAL), ("unix:", (), LOCAL), ("0.0.0.0:0", ("--insecure",), BEYOND),
+    ("0.0.0.0:0", ("--insecure", "--network"), (True, "network is on")),
+    ("127.0.0.1:0", ("--network=off",), (False, "network is off"))])
+def test_by_itself_a_server_gives_one_where_only_this_machine_reaches_it(listen, flags, what, tmp_path):
+    if listen == "unix:":
+        listen += str(tmp_path / "s")
+    with served(*flags, listen=listen) as s:
+        assert given(s) == what
+
+
+def without_a_device(tmp_path):
+    """What runs on such a machine."""
+    (tmp_path / "dev").mkdir()
+
+    def preexec():
+        check(LIBC.unshare(CLONE_NEWNS), "unshare")
+        check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
+        check(LIBC.mount(os.fsencode(tmp_path / "dev"), b"/dev/net", None, MS_BIND, None), "hide /dev/net")
+    return preexec
+
+
+def test_without_a_device_there_is_none_and_on_is_no_start(tmp_path):
+    preexec = without_a_device(tmp_path)
+    with served(preexec=preexec) as s:
+        has, why = given(s)
+        assert has is False and "/dev/net/tun cannot be opened here: `modprobe tun` may bring it" in why
+    for verb, code in (("serve", 1), ("doctor", 1)):
+        env = {**os.environ, "GLOVEBOX_NETWORK": "on", "GLOVEBOX_LISTEN": f"unix:{tmp_path}/t"}
+        done = subprocess.run([PROGRAM, verb], text=True, capture_output=True, preexec_fn=preexec, env=env, timeout=60,
+                              check=False)
+        assert done.returncode == code and "there is no /dev/net/tun here" in done.stdout + done.stderr, (verb, done)
+    done = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, preexec_fn=preexec, timeout=60, check=False)
+    [said] = [a for a in json.loads(done.stdout)["advice"] if "network" in a]
+    assert done.returncode == 0 and said.startswith("runs get no network: network is auto, and /dev/net/tun"), said
+
+
+def test_doctor_says_that_there_is_one():
+    done = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, timeout=60, check=False)
+    [said] = [a for a in json.loads(done.stdout)["advice"] if "network" in a]
+    assert said == "runs can have a network: network is auto, and only this machine reaches the server"
 
 
 # ---- Without a server ----

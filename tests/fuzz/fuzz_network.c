@@ -8,6 +8,7 @@
 #include "api/writer.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <arpa/inet.h>
 #include <jansson.h>
 #include <stdbool.h>
 

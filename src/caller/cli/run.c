@@ -361,9 +361,9 @@ static void parse(int argc, char **argv, struct run *run)
 
 	int at;
 
-	options[20] = options_setting("cgroup");
-	options[21] = options_setting("allow-degraded");
-	options[22] = options_setting("image-dir");
+	options[21] = options_setting("cgroup");
+	options[22] = options_setting("allow-degraded");
+	options[23] = options_setting("image-dir");
 	at = options_operand(&argp, argc, argv);
 	if (at + 1 < argc) {
 		run->request.args = (const char *const *)(argv + at + 1);
