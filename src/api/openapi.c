@@ -160,6 +160,17 @@ static void put_policy(struct writer *w, const struct settings *s)
 	writer_raw(w, "additionalProperties", "false");
 }
 
+/* The first is what it is when it is left out. */
+static void put_one_of(struct writer *w, const char *const *words)
+{
+	writer_array(w, "enum");
+	for (const char *const *word = words; *word; word++)
+		writer_string(w, NULL, *word);
+	writer_null(w, NULL);
+	writer_close(w);
+	writer_string(w, "default", words[0]);
+}
+
 /* What a field that is no number may hold. */
 static void put_bounds(struct writer *w, const struct api_field *f, const struct settings *s)
 {
@@ -176,12 +187,7 @@ static void put_bounds(struct writer *w, const struct api_field *f, const struct
 		writer_string(w, "default", "utf8");
 		break;
 	case API_WORD:
-		writer_array(w, "enum");
-		for (const char *const *word = api_field_words(f); *word; word++)
-			writer_string(w, NULL, *word);
-		writer_null(w, NULL);
-		writer_close(w);
-		writer_string(w, "default", api_field_words(f)[0]);
+		put_one_of(w, api_field_words(f));
 		break;
 	case API_STRINGS:
 		writer_raw(w, "items", "{\"type\":\"string\"}");

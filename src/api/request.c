@@ -565,6 +565,14 @@ static int take_code(const json_t *code, struct api_request *r)
 	return 0;
 }
 
+static int take_network(struct parse *p, struct api_request *r)
+{
+	if (!r->allow_network)
+		return 0;
+	r->network = request_network_take(&p->network);
+	return r->network ? 0 : -ENOMEM;
+}
+
 /* Close the list of faults and hand it over as the answer. */
 static int refuse(struct parse *p, struct api_refusal *ret)
 {
@@ -624,10 +632,8 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 	if (json_string_length(code) > s->code_bytes)
 		return refuse_size(json_string_length(code), s->code_bytes, ret_why);
 	r = take_code(code, ret);
-	if (r == 0 && ret->allow_network) {
-		ret->network = request_network_take(&p.network);
-		r = ret->network ? 0 : -ENOMEM;
-	}
+	if (r == 0)
+		r = take_network(&p, ret);
 	if (r == 0)
 		r = request_inputs_build(
 			&p.inputs, &ret->inputs, &ret->inputs_len, &ret->input, &ret->input_len);

@@ -213,6 +213,15 @@ static void take_network(struct run *run, const char *list, const char *rule)
 			rule ? rule : "network");
 }
 
+static bool on_network(struct run *run, int key, const char *arg)
+{
+	if (key != OPTION_ALLOW_NETWORK && key != OPTION_NETWORK_ALLOW &&
+		key != OPTION_NETWORK_DENY)
+		return false;
+	take_network(run, key == OPTION_NETWORK_DENY ? "deny" : "allow", arg);
+	return true;
+}
+
 /* A run without one is not kept waiting for what only one with a network needs. */
 static void choose_network(struct run *run)
 {
@@ -272,7 +281,7 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 	struct run *run = state->input;
 
 	if (options_add_flag(&run->records, key, arg) || on_limit(&run->request, key, arg, state) ||
-		on_name(run, key, arg))
+		on_name(run, key, arg) || on_network(run, key, arg))
 		return 0;
 	if (key == OPTION_IMAGE)
 		take_image(run, arg);
@@ -284,10 +293,6 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 		run->request.flags |= GBX_INTERLEAVED;
 	else if (key == OPTION_FIGURES)
 		take_figures(run, arg, state);
-	else if (key == OPTION_ALLOW_NETWORK)
-		take_network(run, "allow", NULL);
-	else if (key == OPTION_NETWORK_ALLOW || key == OPTION_NETWORK_DENY)
-		take_network(run, key == OPTION_NETWORK_ALLOW ? "allow" : "deny", arg);
 	else if (key == OPTION_FILE || key == OPTION_ENV)
 		take_input(run, key, arg);
 	else if (key == ARGP_KEY_END)

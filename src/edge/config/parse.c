@@ -203,20 +203,27 @@ static struct network_rule *rules_of(
 	return allow ? c->policy.allow : c->policy.deny;
 }
 
-/* `at`: of the rule in `value`. */
+/* A rule that is none: what network_rule_parse() has said of it. */
+struct bad_rule {
+	const char *text;
+	size_t len;
+	const char *why;
+	size_t at;
+};
+
 static int complain_rule(const struct setting *s, const struct config_source *from,
-	const char *rule, size_t len, const char *why, size_t at, struct fault *f)
+	const struct bad_rule *bad, struct fault *f)
 {
 	struct config_source there = *from;
 	char source[SOURCE_TEXT_MAX];
-	int shown = len < VALUE_QUOTE_MAX ? (int)len : VALUE_QUOTE_MAX - 1;
+	int shown = bad->len < VALUE_QUOTE_MAX ? (int)bad->len : VALUE_QUOTE_MAX - 1;
 	char text[VALUE_QUOTE_MAX], quoted[VALUE_QUOTE_MAX];
 
-	(void)snprintf(text, sizeof(text), "%.*s", shown, rule);
+	(void)snprintf(text, sizeof(text), "%.*s", shown, bad->text);
 	if (there.column > 0)
-		there.column += (uint32_t)at;
+		there.column += (uint32_t)bad->at;
 	return fault_say(f, -EINVAL, "%s: \"%s\" %s (byte %zu; %s)", s->key,
-		value_quote(text, quoted), why, at + 1, describe(&there, s->key, source));
+		value_quote(text, quoted), bad->why, bad->at + 1, describe(&there, s->key, source));
 }
 
 static int set_rules(struct config *c, const struct setting *s, const char *value,
@@ -241,7 +248,7 @@ static int set_rules(struct config *c, const struct setting *s, const char *valu
 				NETWORK_RULES_MAX, describe(from, s->key, source));
 		why = network_rule_parse(rule, len, &new[count], &at);
 		if (why)
-			return complain_rule(s, from, rule, len, why, at, f);
+			return complain_rule(s, from, &(struct bad_rule){ rule, len, why, at }, f);
 		rule = comma ? comma + 1 : NULL;
 	}
 	if (c->sources[s - table].origin != from->origin)
