@@ -247,6 +247,20 @@ def test_doctor_says_that_there_is_one():
     assert said == "runs can have a network: network is auto, and only this machine reaches the server"
 
 
+def test_doctor_says_when_what_carries_packets_does_not_start(tmp_path):
+    listed = subprocess.run(["ldconfig", "-p"], text=True, capture_output=True, check=True).stdout
+    library = next(line.split(" => ")[1] for line in listed.splitlines() if "libslirp.so.0 " in line)
+    (tmp_path / "empty").touch()
+
+    def preexec():
+        check(LIBC.unshare(CLONE_NEWNS), "unshare")
+        check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
+        check(LIBC.mount(os.fsencode(tmp_path / "empty"), library.encode(), None, MS_BIND, None), "hide libslirp")
+    done = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, preexec_fn=preexec, timeout=60, check=False)
+    [said] = [a for a in json.loads(done.stdout)["advice"] if "network" in a]
+    assert said.startswith("runs get no network: the gate's program cannot be started: is libslirp (libslirp0) there?"), said
+
+
 # ---- Without a server ----
 
 def run(net, code, *flags):
