@@ -189,6 +189,8 @@ struct gbx_request {
 	gbx_artifact_fn on_artifact;
 	uint64_t output_bytes; /* most that is kept of each output stream; 0: the setting
 				  output-bytes, which is also the most */
+	const char *network;   /* what the program may reach: the JSON that the API takes as
+				  `network`; "{}": whatever the settings allow; NULL: no network */
 };
 
 /* Something that the run has run into, as the API's denials[] say it. The texts are

@@ -111,6 +111,8 @@ static void begin_at(struct writer *w, const struct detail_place *place, const c
 		writer_i64(w, NULL, place->index);
 	if (place->key)
 		put_clipped(w, NULL, place->key, strlen(place->key));
+	if (place->item)
+		writer_u64(w, NULL, place->item - 1);
 	writer_close(w);
 	writer_string(w, "msg", msg);
 	put_input(w, input);
@@ -119,7 +121,7 @@ static void begin_at(struct writer *w, const struct detail_place *place, const c
 static void begin(struct writer *w, const struct api_field *f, const char *type, const char *msg,
 	const struct detail_input *input)
 {
-	begin_at(w, &(struct detail_place){ f, -1, NULL }, type, msg, input);
+	begin_at(w, &(struct detail_place){ f, -1, NULL, 0 }, type, msg, input);
 }
 
 void detail_at(struct writer *w, const struct detail_place *place, const char *type,

@@ -26,6 +26,7 @@ struct detail_place {
 	const struct api_field *field;
 	long index;      /* -1: none */
 	const char *key; /* NULL: none; may be the client's: clipped */
+	unsigned item;   /* in a list that is such a member: 1 + the item's index; 0: none */
 };
 
 /* A fault of the body as a whole. */

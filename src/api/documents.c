@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "wire/inputs.h"
 #include "wire/layer.h"
+#include "wire/network.h"
 
 #include <string.h>
 
@@ -61,7 +62,11 @@ char *api_limits_json(const struct settings *s, size_t *ret_len)
 	writer_u64(&w, "artifact_inline_bytes", s->artifact_inline_bytes);
 	writer_u64(&w, "max_runs", s->max_runs);
 	writer_u64(&w, "max_queue", s->max_queue);
-	writer_bool(&w, "network", s->network == 1);
+	writer_bool(&w, "network", s->network == SWITCH_ON);
+	writer_u64(&w, "network_rules", NETWORK_RULES_MAX);
+	writer_u64(&w, "network_connections", s->network_connections);
+	writer_u64(&w, "network_bytes", s->network_bytes);
+	writer_u64(&w, "network_rate", s->network_rate);
 	writer_close(&w);
 	writer_close(&w);
 	return writer_take(&w, ret_len);
@@ -104,6 +109,15 @@ static void put_health_warnings(struct writer *w, const struct msg_hello *h)
 			writer_format(w, NULL, "%s is not in force: %s; to get it: %s",
 				layer_word(i), layer_lost(i), layer_remedy(i));
 	}
+	writer_close(w);
+}
+
+/* Can runs have one, and why so? */
+static void put_network(struct writer *w, const struct settings *s)
+{
+	writer_object(w, "network");
+	writer_bool(w, "given", s->network == SWITCH_ON);
+	writer_string(w, "why", network_why_text(s->network_why));
 	writer_close(w);
 }
 
@@ -176,6 +190,7 @@ char *api_health_json(const struct api_health *h, size_t *ret_len)
 	writer_u64(&w, "queued", h->queued);
 	writer_u64(&w, "slots", h->hello->settings.max_runs);
 	put_pool(&w, h);
+	put_network(&w, &h->hello->settings);
 	put_selftest(&w, h->selftest);
 	writer_close(&w);
 	return writer_take(&w, ret_len);

@@ -36,6 +36,15 @@ const struct api_field api_fields[API_FIELDS] = {
 		"Whether the program may reach the internet: public addresses, through a gate that lists "
 		"connections in the reply. Refused where `fixed.network` of GET /limits is false.",
 		"false", 0 },
+	[API_NETWORK_POLICY] = { API_NETWORK_POLICY, API_POLICY, false, "network", "Network",
+		"What the program may reach, below what the operator allows; asks for a network, as "
+		"`allow_network` does. `allow` and `deny`: rules, at most 64 each, of the form "
+		"`example.org`, `*.example.org`, `203.0.113.7`, `2001:db8::/32` or `*`, with `:443` or "
+		"`:8000-8999` behind it, and an IPv6 address then in brackets. `deny` goes first; "
+		"without `allow` everything is allowed, and with an empty one nothing. "
+		"`max_connections` at the same time, `max_bytes` and `max_rate`, bytes a second, in "
+		"both directions together.",
+		"{\"allow\":[\"example.org:443\",\"*.example.org:443\"],\"max_bytes\":1048576}", 0 },
 	[API_PIDS] = { API_PIDS, API_INTEGER, false, "pids_limit", "Pids Limit",
 		"Processes and threads that the program may have at the same time.",
 		"32", 1 },
@@ -133,6 +142,7 @@ const char *api_type_word(enum api_type type)
 		[API_STRINGS] = "array",
 		[API_VARIABLES] = "object",
 		[API_FILES] = "array",
+		[API_POLICY] = "object",
 		[API_WORD] = "string",
 	};
 

@@ -23,6 +23,7 @@ enum api_type {
 	API_STRINGS,   /* an array of them */
 	API_VARIABLES, /* an object of strings */
 	API_FILES,     /* an array of {path, content, encoding, mode} */
+	API_POLICY,    /* an object: request_network.h */
 	API_WORD       /* one of api_field_words() */
 };
 
@@ -35,6 +36,7 @@ enum api_meaning {
 	API_MEMORY,
 	API_CPU,
 	API_NETWORK,
+	API_NETWORK_POLICY, /* behind the field without which it asks for a network, too */
 	API_PIDS,
 	API_CPU_TIME,
 	API_STDIN,

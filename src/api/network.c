@@ -1,6 +1,7 @@
 #include "api/network.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A text on its way through the parser. */
@@ -249,6 +250,59 @@ const char *network_rule_parse(
 		return NULL;
 	*ret_at = c.why_at;
 	return c.why;
+}
+
+static int format_range(const struct network_rule *r, bool brackets, char *room, size_t len)
+{
+	bool ipv4 = network_is_ipv4(&r->address) && r->prefix >= NETWORK_MAPPED_BITS;
+	char address[INET6_ADDRSTRLEN], prefix[8] = "";
+
+	(void)inet_ntop(ipv4 ? AF_INET : AF_INET6, r->address.bytes + (ipv4 ? 12 : 0), address,
+		sizeof(address));
+	if (r->prefix < 128)
+		(void)snprintf(prefix, sizeof(prefix), "/%u",
+			r->prefix - (ipv4 ? NETWORK_MAPPED_BITS : 0));
+	return snprintf(room, len, brackets && !ipv4 ? "[%s%s]" : "%s%s", address, prefix);
+}
+
+const char *network_rule_format(
+	const struct network_rule *r, char room[static NETWORK_RULE_TEXT_MAX + 1])
+{
+	const size_t len = NETWORK_RULE_TEXT_MAX + 1;
+	bool all = r->port_min == 0 && r->port_max == UINT16_MAX;
+	int n;
+
+	if (r->match == NETWORK_RANGE)
+		n = format_range(r, !all, room, len);
+	else
+		n = snprintf(room, len, "%s%s",
+			r->match == NETWORK_ANY       ? "*"
+			: r->match == NETWORK_SUBNAME ? "*."
+						      : "",
+			r->name);
+	if (!all)
+		n += snprintf(room + n, len - (size_t)n, ":%u", r->port_min);
+	if (!all && r->port_max != r->port_min)
+		(void)snprintf(room + n, len - (size_t)n, "-%u", r->port_max);
+	return room;
+}
+
+#define SHOWN_MAX 64u
+
+const char *network_rule_explain(const char *text, size_t len, const char *why, size_t at,
+	char room[static NETWORK_RULE_WHY_MAX])
+{
+	size_t shown = len < SHOWN_MAX ? len : SHOWN_MAX;
+	char clipped[SHOWN_MAX + 1];
+
+	for (size_t i = 0; i < shown; i++)
+		clipped[i] = text[i] >= ' ' && text[i] < 0x7f ? text[i] : '?';
+	clipped[shown] = '\0';
+	(void)snprintf(room, NETWORK_RULE_WHY_MAX,
+		"\"%s%s\" %s (byte %zu); a rule is NAME, *.NAME, ADDRESS, ADDRESS/BITS or *, with "
+		":PORT or :FIRST-LAST behind it if it is not about all ports",
+		clipped, shown < len ? "..." : "", why, at + 1);
+	return room;
 }
 
 const char *network_address_parse(

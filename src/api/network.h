@@ -26,6 +26,17 @@
 const char *network_rule_parse(const char *text, size_t len, struct network_rule *ret,
 	size_t *ret_at) __attribute__((nonnull));
 
+/* The text of a rule that was read or has passed network_policy_fault(), in `room`, which is returned:
+ * what network_rule_parse() makes the same rule of. */
+const char *network_rule_format(const struct network_rule *r,
+	char room[static NETWORK_RULE_TEXT_MAX + 1]) __attribute__((nonnull));
+
+/* What is wrong for whoever wrote the text: its beginning as far as it can be shown, what is wrong and at
+ * which byte, counted from 1, and what a rule is; in `room`, which is returned. */
+#define NETWORK_RULE_WHY_MAX 384u
+const char *network_rule_explain(const char *text, size_t len, const char *why, size_t at,
+	char room[static NETWORK_RULE_WHY_MAX]) __attribute__((nonnull));
+
 /* An address alone: "203.0.113.7" or "2001:db8::1". As above. */
 const char *network_address_parse(const char *text, size_t len, struct network_address *ret,
 	size_t *ret_at) __attribute__((nonnull));

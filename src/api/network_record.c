@@ -11,34 +11,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int write_policy(int fd)
-{
-	struct network_policy *p = calloc(1, sizeof(*p));
-	ssize_t n;
-
-	if (!p)
-		return -ENOMEM;
-	p->allow_count = 1;
-	p->allow[0].port_max = UINT16_MAX;
-	p->max_connections = UINT32_MAX;
-	p->max_bytes = p->max_rate = UINT64_MAX;
-	n = pwrite(fd, p, sizeof(*p), offsetof(struct network_memory, asked));
-	free(p);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == sizeof(*p) ? 0 : -EIO;
-}
-
-int api_network_make(void)
+int api_network_make(const struct network_policy *asked)
 {
 	cleanup_fd int fd = memfd_create("network", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r;
+	ssize_t n;
 
 	if (fd < 0 || ftruncate(fd, (off_t)sizeof(struct network_memory)) < 0)
 		return -errno;
-	r = write_policy(fd);
-	if (r < 0)
-		return r;
+	n = pwrite(fd, asked, sizeof(*asked), offsetof(struct network_memory, asked));
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < sizeof(*asked))
+		return -EIO;
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return -errno;
 	return take_fd(&fd);

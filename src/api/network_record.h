@@ -10,9 +10,10 @@
 
 struct writer;
 
-/* Memory for a run that may reach whatever the operator allows. Close-on-exec, sealed in its size.
- * A descriptor, or a negative errno. */
-int api_network_make(void) __attribute__((warn_unused_result));
+/* Memory for a run that asks for this (api_request.network). Close-on-exec, sealed in its size. A
+ * descriptor, or a negative errno. */
+int api_network_make(const struct network_policy *asked)
+	__attribute__((nonnull, warn_unused_result));
 
 /* What the gate has written, as its reader may show it; the caller free()s it. NULL: it cannot be
  * shown, as it breaks the rules of its form. */

@@ -1,6 +1,8 @@
 #include "api/documents.h"
 #include "api/fields.h"
+#include "api/network.h"
 #include "api/reply_fields.h"
+#include "api/request_network.h"
 #include "api/writer.h"
 #include "base/check.h"
 #include "base/own.h"
@@ -127,6 +129,48 @@ static void put_file(struct writer *w)
 	writer_u64(w, "maxItems", INPUTS_FILES_MAX);
 }
 
+/* Of `network`: what request_network.c takes. */
+static void put_policy(struct writer *w, const struct settings *s)
+{
+	static const char *const lists[] = { "allow", "deny" };
+	struct request_network_bound bounds[REQUEST_NETWORK_BOUNDS];
+
+	request_network_bounds(s, bounds);
+	writer_object(w, "properties");
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		writer_object(w, lists[i]);
+		writer_raw(w, "type", "[\"array\",\"null\"]");
+		writer_object(w, "items");
+		writer_string(w, "type", "string");
+		writer_u64(w, "minLength", 1);
+		writer_u64(w, "maxLength", NETWORK_RULE_TEXT_MAX);
+		writer_close(w);
+		writer_u64(w, "maxItems", NETWORK_RULES_MAX);
+		writer_close(w);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+		writer_object(w, bounds[i].member);
+		writer_raw(w, "type", "[\"integer\",\"null\"]");
+		writer_u64(w, "minimum", bounds[i].least);
+		writer_u64(w, "maximum", bounds[i].most);
+		writer_u64(w, "default", bounds[i].most);
+		writer_close(w);
+	}
+	writer_close(w);
+	writer_raw(w, "additionalProperties", "false");
+}
+
+/* The first is what it is when it is left out. */
+static void put_one_of(struct writer *w, const char *const *words)
+{
+	writer_array(w, "enum");
+	for (const char *const *word = words; *word; word++)
+		writer_string(w, NULL, *word);
+	writer_null(w, NULL);
+	writer_close(w);
+	writer_string(w, "default", words[0]);
+}
+
 /* What a field that is no number may hold. */
 static void put_bounds(struct writer *w, const struct api_field *f, const struct settings *s)
 {
@@ -143,12 +187,7 @@ static void put_bounds(struct writer *w, const struct api_field *f, const struct
 		writer_string(w, "default", "utf8");
 		break;
 	case API_WORD:
-		writer_array(w, "enum");
-		for (const char *const *word = api_field_words(f); *word; word++)
-			writer_string(w, NULL, *word);
-		writer_null(w, NULL);
-		writer_close(w);
-		writer_string(w, "default", api_field_words(f)[0]);
+		put_one_of(w, api_field_words(f));
 		break;
 	case API_STRINGS:
 		writer_raw(w, "items", "{\"type\":\"string\"}");
@@ -162,6 +201,9 @@ static void put_bounds(struct writer *w, const struct api_field *f, const struct
 		break;
 	case API_FILES:
 		put_file(w);
+		break;
+	case API_POLICY:
+		put_policy(w, s);
 		break;
 	case API_STRING:
 	case API_NUMBER:
@@ -338,10 +380,25 @@ static void put_numbers(struct writer *w, const char *key, bool nullable)
 	}
 }
 
+/* The bounds of a run's network. */
+static void put_network_limits(struct writer *w)
+{
+	writer_raw(w, "network",
+		"{\"type\":[\"object\",\"null\"],\"description\":\"What it asked for of the "
+		"network, "
+		"and the bounds that held; null: it had none.\",\"properties\":{"
+		"\"allow\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+		"\"deny\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+		"\"max_connections\":{\"type\":\"integer\"},\"max_bytes\":{\"type\":\"integer\"},"
+		"\"max_rate\":{\"type\":\"integer\"}},\"required\":[\"allow\",\"deny\","
+		"\"max_connections\",\"max_bytes\",\"max_rate\"]}");
+}
+
 static void end_numbers(struct writer *w, bool run)
 {
 	if (run) {
 		writer_raw(w, "allow_network", "{\"type\":\"boolean\"}");
+		put_network_limits(w);
 		writer_raw(w, "output_bytes", "{\"type\":\"integer\"}");
 	}
 	writer_close(w);
@@ -352,6 +409,7 @@ static void end_numbers(struct writer *w, bool run)
 	}
 	if (run) {
 		writer_string(w, NULL, "allow_network");
+		writer_string(w, NULL, "network");
 		writer_string(w, NULL, "output_bytes");
 	}
 	writer_close(w);

@@ -37,6 +37,7 @@ static const char *default_text(const struct api_field *f)
 	case API_STRINGS:
 	case API_VARIABLES:
 	case API_FILES:
+	case API_POLICY:
 	default:
 		return "-";
 	}

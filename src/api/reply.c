@@ -2,6 +2,7 @@
 
 #include "api/denials.h"
 #include "api/fields.h"
+#include "api/network.h"
 #include "api/network_record.h"
 #include "api/writer.h"
 #include "base/clock.h"
@@ -83,6 +84,32 @@ static void put_usage(struct writer *w, const struct api_reply *r)
 	writer_close(w);
 }
 
+static void put_rules(
+	struct writer *w, const char *key, const struct network_rule *rules, uint32_t count)
+{
+	char text[NETWORK_RULE_TEXT_MAX + 1];
+
+	writer_array(w, key);
+	for (uint32_t i = 0; i < count; i++)
+		writer_string(w, NULL, network_rule_format(&rules[i], text));
+	writer_close(w);
+}
+
+static void put_network_limits(struct writer *w, const struct network_policy *p)
+{
+	if (!p) {
+		writer_null(w, api_fields[API_NETWORK_POLICY].name);
+		return;
+	}
+	writer_object(w, api_fields[API_NETWORK_POLICY].name);
+	put_rules(w, "allow", p->allow, p->allow_count);
+	put_rules(w, "deny", p->deny, p->deny_count);
+	writer_u64(w, "max_connections", p->max_connections);
+	writer_u64(w, "max_bytes", p->max_bytes);
+	writer_u64(w, "max_rate", p->max_rate);
+	writer_close(w);
+}
+
 static void put_limits(struct writer *w, const struct api_reply *r)
 {
 	writer_object(w, "limits");
@@ -97,6 +124,7 @@ static void put_limits(struct writer *w, const struct api_reply *r)
 			writer_number(w, f->name, api_field_get(f, r->limits));
 	}
 	writer_bool(w, api_fields[API_NETWORK].name, r->networked);
+	put_network_limits(w, r->networked ? r->policy : NULL);
 	writer_u64(w, api_fields[API_OUTPUT_BYTES].name, r->output_bytes);
 	writer_close(w);
 }

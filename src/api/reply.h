@@ -37,6 +37,7 @@ struct api_reply {
 	uint64_t submitted_ns;                /* by clock_ns(), if it was */
 	const struct api_compile *compile;    /* NULL: there was no compiler */
 	bool networked;                       /* it was given a network */
+	const struct network_policy *policy;  /* what it asked for; where networked */
 	const struct network_record *network; /* what it did with it; NULL: that is not known */
 };
 

@@ -269,7 +269,12 @@ const struct reply_field reply_fields[] = {
 		"1", 0 },
 	{ REPLY_HEALTH, REPLY_STRING_OR_NULL, "warm_why", "Why `warm` is `lost`.", "null", 0 },
 
+	{ REPLY_HEALTH, REPLY_OBJECT, "network", "Whether runs can have a network.", "NetworkGiven", 0 },
 	{ REPLY_HEALTH, REPLY_OBJECT, "selftest", "What `glovebox selftest` found last on this host.", "SelfTest", 0 },
+
+	{ REPLY_GIVEN, REPLY_BOOLEAN, "given", "Whether allow_network may be true.", "true", 0 },
+	{ REPLY_GIVEN, REPLY_STRING, "why", "Why so.",
+		"\"network is auto, and only this machine reaches the server\"", 0 },
 
 	{ REPLY_SELFTEST, REPLY_STRING, "result",
 		"`contained`, `failed`, or `unknown`: it has not been run since the host started.",
@@ -306,6 +311,14 @@ const struct reply_field reply_fields[] = {
 	{ REPLY_FIXED, REPLY_INTEGER, "max_runs", "Runs that may be under way at one time.", "4", 0 },
 	{ REPLY_FIXED, REPLY_INTEGER, "max_queue", "Requests that may wait for their turn.", "64", 0 },
 	{ REPLY_FIXED, REPLY_BOOLEAN, "network", "Whether allow_network may be true.", "false", 0 },
+	{ REPLY_FIXED, REPLY_INTEGER, "network_rules",
+		"Most items of each of `network.allow` and `network.deny`.", "64", 0 },
+	{ REPLY_FIXED, REPLY_INTEGER, "network_connections", "Most of `network.max_connections`.",
+		"64", 0 },
+	{ REPLY_FIXED, REPLY_INTEGER, "network_bytes", "Most of `network.max_bytes`.",
+		"268435456", 0 },
+	{ REPLY_FIXED, REPLY_INTEGER, "network_rate", "Most of `network.max_rate`.",
+		"67108864", 0 },
 
 	{ REPLY_COMPILE, REPLY_STATUS, "status", "How the compiler ended.", "\"success\"", 0 },
 	{ REPLY_COMPILE, REPLY_CAUSE, "cause", "Precisely what ended it.", "\"exit\"", 0 },
@@ -395,6 +408,7 @@ const char *reply_group_name(enum reply_group group)
 		[REPLY_INTERLEAVED] = "Interleaved",
 		[REPLY_CHUNK] = "Chunk",
 		[REPLY_HEALTH] = "Health",
+		[REPLY_GIVEN] = "NetworkGiven",
 		[REPLY_SELFTEST] = "SelfTest",
 		[REPLY_FIXED] = "FixedLimits",
 		[REPLY_COMPILE] = "Compile",

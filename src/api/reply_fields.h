@@ -27,6 +27,7 @@ enum reply_group {
 	REPLY_NETWORK,     /* "network" */
 	REPLY_CONNECTION,  /* an item of its connections[] */
 	REPLY_HEALTH,      /* the answer to GET /health */
+	REPLY_GIVEN,       /* "network" in it */
 	REPLY_SELFTEST,    /* "selftest" in it */
 	REPLY_FIXED,       /* "fixed" in the answer to GET /limits */
 	REPLY_COMPILE,     /* "compile" in the answer to POST /execute */

@@ -3,6 +3,7 @@
 #include "api/detail.h"
 #include "api/fields.h"
 #include "api/request_inputs.h"
+#include "api/request_network.h"
 #include "api/scan.h"
 #include "api/text.h"
 #include "api/writer.h"
@@ -35,12 +36,14 @@ struct parse {
 	struct writer why; /* the items of the 422 */
 	unsigned faults;
 	struct request_inputs inputs;
+	struct request_network network;
 };
 
 static void cleanup_parse(struct parse *p)
 {
 	free(p->patched);
 	request_inputs_done(&p->inputs);
+	request_network_done(&p->network);
 	json_decref(p->root);
 	writer_drop(&p->why);
 }
@@ -72,7 +75,7 @@ static void take_odd(const struct scan_odd *odd, void *ctx)
 	else if (odd->what == SCAN_NOT_FINITE && p->elsewhere.len == 0)
 		p->elsewhere = *odd;
 	else if (odd->what == SCAN_BAD_UNICODE)
-		p->inputs.bad_text = true;
+		p->inputs.bad_text = p->network.bad_text = true;
 }
 
 static void refuse_json(struct parse *p, size_t at, const char *error)
@@ -365,16 +368,45 @@ static void check_figures(struct parse *p, const struct api_field *f, const json
 		p, f, "literal_error", "Input should be 'png', 'svg', 'both' or 'none'", input);
 }
 
+/* Who asks for a network gets one, or is told. */
+static void check_given(
+	struct parse *p, const struct api_field *f, const struct detail_input *input)
+{
+	char msg[384];
+
+	if (p->settings->network)
+		return;
+	(void)snprintf(msg, sizeof(msg),
+		"Value error, this server gives runs no network: %s; leave %s out%s, or have its "
+		"operator set network: on",
+		network_why_text(p->settings->network_why), f->name,
+		f->meaning == API_NETWORK ? " or set it to false" : "");
+	refuse_field(p, f, "value_error", msg, input);
+}
+
 static void check_network(struct parse *p, const struct api_field *f, const json_t *v,
 	const struct detail_input *input, struct api_request *r)
 {
 	check_boolean(p, f, v, input, &r->allow_network);
-	if (r->allow_network && !p->settings->network)
+	if (r->allow_network)
+		check_given(p, f, input);
+}
+
+static int check_policy(struct parse *p, const struct api_field *f, const json_t *v,
+	const struct detail_input *input, struct api_request *r)
+{
+	int e;
+
+	check_given(p, f, input);
+	if (json_is_false(json_object_get(p->root, api_fields[API_NETWORK].name)))
 		refuse_field(p, f, "value_error",
-			"Value error, this server gives runs no network: leave allow_network out "
-			"or "
-			"set it to false; its operator can set network: true",
+			"Value error, allow_network is false, and network asks for one: leave one "
+			"of them out",
 			input);
+	r->allow_network = true;
+	e = request_network_check(&p->network, f, v, input->raw ? input : NULL);
+	p->faults += p->network.faults;
+	return e;
 }
 
 /* Of a field that is true or false: where that stands. */
@@ -438,6 +470,7 @@ static void check_value(struct parse *p, const struct api_field *f, const json_t
 	case API_STRINGS:
 	case API_VARIABLES:
 	case API_FILES:
+	case API_POLICY:
 	default:
 		check_flag(p, f, v, input, r);
 	}
@@ -490,6 +523,8 @@ static int check_field(struct parse *p, const struct api_field *f, struct api_re
 	}
 	if (api_field_is_input(f))
 		return check_input(p, f, v, &input, r);
+	if (f->type == API_POLICY)
+		return check_policy(p, f, v, &input, r);
 	check_value(p, f, v, &input, r);
 	return 0;
 }
@@ -530,6 +565,14 @@ static int take_code(const json_t *code, struct api_request *r)
 	return 0;
 }
 
+static int take_network(struct parse *p, struct api_request *r)
+{
+	if (!r->allow_network)
+		return 0;
+	r->network = request_network_take(&p->network);
+	return r->network ? 0 : -ENOMEM;
+}
+
 /* Close the list of faults and hand it over as the answer. */
 static int refuse(struct parse *p, struct api_refusal *ret)
 {
@@ -560,6 +603,8 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 	*ret = (struct api_request){
 		.output_bytes = s->output_bytes, .report = true, .figures = REPORT_PNG
 	};
+	p.network.settings = s;
+	p.network.why = &p.why;
 	p.offers = server->offers ? server->offers : &nothing;
 	choose_language(&p, 0, ret);
 	*ret_why = (struct api_refusal){ 0 };
@@ -587,6 +632,8 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 	if (json_string_length(code) > s->code_bytes)
 		return refuse_size(json_string_length(code), s->code_bytes, ret_why);
 	r = take_code(code, ret);
+	if (r == 0)
+		r = take_network(&p, ret);
 	if (r == 0)
 		r = request_inputs_build(
 			&p.inputs, &ret->inputs, &ret->inputs_len, &ret->input, &ret->input_len);
@@ -630,6 +677,7 @@ void api_request_free(struct api_request *r)
 	free(r->code);
 	free(r->inputs);
 	free(r->input);
+	free(r->network);
 	warnings_free(&r->warnings);
 	*r = (struct api_request){ 0 };
 }

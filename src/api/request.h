@@ -13,6 +13,7 @@
 #include "api/artifacts.h"
 #include "api/warnings.h"
 #include "wire/language.h"
+#include "wire/network.h"
 #include "wire/settings.h"
 
 #include <stdbool.h>
@@ -40,7 +41,8 @@ struct api_request {
 	bool is_image;
 	struct run_limits limits; /* every member set: given or default */
 	bool allow_network;
-	uint64_t output_bytes; /* most that is kept of each stream: given or default */
+	struct network_policy *network; /* with allow_network: what it asks for; else NULL */
+	uint64_t output_bytes;          /* most that is kept of each stream: given or default */
 	bool interleaved;
 	enum artifacts artifacts; /* what of its files is wanted */
 	bool report, return_last; /* what the interpreter shall tell */

@@ -95,12 +95,12 @@ static bool measure(struct request_inputs *in, const struct detail_place *place,
 
 static struct detail_place at_field(const struct api_field *f)
 {
-	return (struct detail_place){ f, -1, NULL };
+	return (struct detail_place){ f, -1, NULL, 0 };
 }
 
 static struct detail_place at_item(const struct api_field *f, size_t index, const char *key)
 {
-	return (struct detail_place){ f, (long)index, key };
+	return (struct detail_place){ f, (long)index, key, 0 };
 }
 
 static void check_input(struct request_inputs *in, const struct api_field *f, const json_t *v)
@@ -184,7 +184,7 @@ static void check_args(struct request_inputs *in, const struct api_field *f, con
 static void check_variable(
 	struct request_inputs *in, const struct api_field *f, const char *name, const json_t *value)
 {
-	const struct detail_place place = { f, -1, name };
+	const struct detail_place place = { f, -1, name, 0 };
 	const char *rule = inputs_variable_fault(name, strlen(name));
 
 	if (rule)

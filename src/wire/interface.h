@@ -7,7 +7,8 @@
 #pragma once
 
 #define INTERFACE_NAME "net0"
-#define INTERFACE_MTU  16384 /* fewer and larger packets than Ethernet's; several of them fit the stack's windows */
+/* Fewer and larger packets than Ethernet's; several of them fit into the windows of the gate's stack. */
+#define INTERFACE_MTU  16384
 
 /* 198.18.0.0/24 */
 #define INTERFACE_NET4      198, 18, 0, 0

@@ -22,6 +22,11 @@ struct run_limits {
 #define LIMIT_CPU_MIN_MILLI    UINT32_C(10)        /* the kernel's least quota: 1 ms in 100 ms */
 #define LIMIT_PIDS_MIN         UINT32_C(1)
 
+/* And of a network, for operators and requests alike. */
+#define LIMIT_NETWORK_CONNECTIONS_MIN UINT32_C(1)
+#define LIMIT_NETWORK_BYTES_MIN       UINT64_C(1)
+#define LIMIT_NETWORK_RATE_MIN        UINT64_C(1024) /* bytes a second */
+
 /* Ceilings of the representation, above which an operator cannot set a maximum. */
 #define LIMIT_TIMEOUT_MAX_US   (UINT64_C(86400) * 1000000)
 #define LIMIT_MEMORY_MAX_BYTES (UINT64_C(1) << 42)

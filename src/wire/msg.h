@@ -19,7 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The config process has read file, environment and flags. */
+/* The config process has read file, environment and flags. fds: what runs with a network may reach, a
+ * sealed struct network_policy; the supervisor passes it on. */
 struct msg_config {
 	struct settings settings;
 };
@@ -152,11 +153,11 @@ struct msg_network {
 	uint64_t run;
 };
 
-/* To a gate: carry a run's packets. fds: the other end of its interface, and that memory. */
+/* To a gate: carry a run's packets. fds: the other end of its interface, that memory, and the
+ * operator's policy, as it came with CONFIG. */
 struct msg_gate {
 	uint32_t uid; /* that it becomes */
-	uint32_t max_connections;
-	uint64_t max_bytes, max_rate; /* as in wire/network.h: the operator's */
+	uint32_t reserved;
 };
 
 /* The run never started: the code did not run. */
@@ -193,7 +194,7 @@ struct msg_layers_end {
 /*        name        from         to           payload                 fds */
 #define MESSAGES(X)                                                                    \
 	X(LANGUAGE,   CONFIG,      SUPERVISOR, struct msg_language,    0)              \
-	X(CONFIG,     CONFIG,      SUPERVISOR, struct msg_config,      0)              \
+	X(CONFIG,     CONFIG,      SUPERVISOR, struct msg_config,      1)              \
 	X(CONFIG_BAD, CONFIG,      SUPERVISOR, struct msg_config_bad,  0)              \
 	X(HELLO,      SUPERVISOR,  CLIENT,     struct msg_hello,       0)              \
 	X(OFFER,      SUPERVISOR,  CLIENT,     struct msg_offer,       0)              \
@@ -227,7 +228,7 @@ struct msg_layers_end {
 	X(NETWORK,    CLIENT,      SUPERVISOR, struct msg_network,     1)              \
 	X(TUN,        SUPERVISOR,  BOX,        struct msg_tun,         1)              \
 	X(GATE_JOIN,  SUPERVISOR,  GATE,       struct msg_join,        1)              \
-	X(GATE,       SUPERVISOR,  GATE,       struct msg_gate,        2)              \
+	X(GATE,       SUPERVISOR,  GATE,       struct msg_gate,        3)              \
 	X(GATE_BAD,   GATE,        SUPERVISOR, struct msg_broken,      0)              \
 	X(UNPACK,     CLIENT,      IMAGER,     struct msg_unpack,      0)              \
 	X(UNPACKING,  IMAGER,      CLIENT,     struct msg_unpacking,   0)              \

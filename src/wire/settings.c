@@ -1,5 +1,6 @@
 #include "wire/settings.h"
 
+#include "base/check.h"
 #include "wire/layer.h"
 
 #include <stdbool.h>
@@ -25,6 +26,8 @@ static bool is_within(uint64_t value, uint64_t least, uint64_t most)
 #define RULE_DURATION(field, least, most) RULE_NUMBER(field, least, most)
 #define RULE_CPUS(field, least, most)     RULE_NUMBER(field, least, most)
 #define RULE_BOOL(field, least, most)     RULE_NUMBER(field, least, most)
+#define RULE_SWITCH(field, least, most)   RULE_NUMBER(field, least, most)
+#define RULE_RULES(field, least, most)    RULE_NUMBER(field, least, most)
 #define RULE_LEVEL(field, least, most)    RULE_NUMBER(field, least, most)
 #define RULE_TEXT(field, least, most)     is_text(s->field, sizeof(s->field))
 #define RULE_MODULES(field, least, most) \
@@ -83,6 +86,18 @@ static bool listen_is_valid(const struct listen_address *a)
 	return a->kind == LISTEN_INET || a->kind == LISTEN_INET6;
 }
 
+const char *network_why_text(uint32_t why)
+{
+	static const char *const texts[] = {
+#define X(name, text) text,
+		NETWORK_WHYS(X)
+#undef X
+	};
+
+	CHECK(why < NETWORK_WHY_MAX);
+	return texts[why];
+}
+
 bool listen_is_local(const struct listen_address *a)
 {
 	static const uint8_t loopback6[16] = { [15] = 1 };
@@ -110,6 +125,8 @@ static const char *ranges_fault(const struct settings *s)
 		return "max-cpu is out of range";
 	if (s->def.cpu_time_us > LIMIT_TIMEOUT_MAX_US || s->max.cpu_time_us > LIMIT_TIMEOUT_MAX_US)
 		return "cpu_time is out of range";
+	if (s->network_why >= NETWORK_WHY_MAX)
+		return "network_why is none";
 	if (s->uid_range_taken > 1)
 		return "uid_range_taken is neither 0 nor 1";
 	return NULL;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "wire/limits.h"
+#include "wire/network.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +24,8 @@
 /* clang-format off */
 /* Types: SIZE bytes ("64M", "2GiB"; plain numbers are bytes), COUNT, DURATION in
  * microseconds ("1.5s", "200ms"; plain numbers are seconds), CPUS in thousandths ("0.5"),
- * BOOL ("true", "false"), TEXT (a path), MODULES ("a,b.c"), IMAGE (a name), LAYER_SET (list of layer words),
+ * BOOL ("true", "false"), SWITCH ("off", "on", "auto"), RULES (a list of those of api/network.h,
+ * of which the field is how many there are), TEXT (a path), MODULES ("a,b.c"), IMAGE (a name), LAYER_SET (list of layer words),
  * LISTEN, LEVEL.
  *  key, field, type, default, least, most, help */
 #define SETTINGS(X)                                                                                        \
@@ -105,13 +107,17 @@
 		"directory on whose disk they are kept, in a file without a name")                         \
 	X("artifact-keep",     artifact_keep_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
 		"how long they are kept")                                                                  \
-	X("network",           network,         BOOL,      "false", 0, 1,                                  \
-		"let requests ask for a network (allow_network): the public internet, through a gate")     \
-	X("network-connections", network_connections, COUNT, "64", 1, 1024,                                \
+	X("network",           network,         SWITCH,    "auto", 0, 2,                                   \
+		"let requests ask for a network, through a gate; auto: when only this machine reaches the server, and it can") \
+	X("network-allow",     network_allow,   RULES,     "", 0, NETWORK_RULES_MAX,                       \
+		"what runs with a network may reach, and nothing else; may be repeated; without one: whatever is public") \
+	X("network-deny",      network_deny,    RULES,     "", 0, NETWORK_RULES_MAX,                       \
+		"what they may not reach, whatever is allowed; may be repeated")                           \
+	X("network-connections", network_connections, COUNT, "64", LIMIT_NETWORK_CONNECTIONS_MIN, 1024,                                \
 		"connections that a run with a network may have at the same time")                                   \
-	X("network-bytes",     network_bytes,   SIZE,      "256M", 1, LIMIT_MEMORY_MAX_BYTES,              \
+	X("network-bytes",     network_bytes,   SIZE,      "256M", LIMIT_NETWORK_BYTES_MIN, LIMIT_MEMORY_MAX_BYTES,              \
 		"most that a run with a network may receive and send in all")                                                \
-	X("network-rate",      network_rate,    SIZE,      "64M", 1024, LIMIT_MEMORY_MAX_BYTES,            \
+	X("network-rate",      network_rate,    SIZE,      "64M", LIMIT_NETWORK_RATE_MIN, LIMIT_MEMORY_MAX_BYTES,            \
 		"most that a run with a network may receive and send in a second")                                                                      \
 	X("max-connections",   max_connections, COUNT,     "1024", 1, 65536,                               \
 		"client connections at the same time")                                                     \
@@ -120,6 +126,32 @@
 	X("log-level",         log_level,       LEVEL,     "info", 0, 3,                                   \
 		"err, warn, info or debug")
 /* clang-format on */
+
+enum setting_switch {
+	SWITCH_OFF,
+	SWITCH_ON,
+	SWITCH_AUTO
+};
+
+/* Why runs can have a network, or cannot: once the supervisor has settled it. */
+/* clang-format off */
+#define NETWORK_WHYS(X)                                                                                    \
+	X(UNSETTLED, "it is not known yet")                                                                \
+	X(IS_ON,     "network is on")                                                                      \
+	X(IS_OFF,    "network is off")                                                                     \
+	X(LOCAL,     "network is auto, and only this machine reaches the server")                          \
+	X(BEYOND,    "network is auto, and others than this machine reach the server")                     \
+	X(NO_DEVICE, "network is auto, and /dev/net/tun cannot be opened here: `modprobe tun` may bring "  \
+		"it, in a container --device /dev/net/tun")                                                \
+	X(NO_GATE,   "network is auto, and the process that carries packets cannot be started: the log "   \
+		"says why")
+/* clang-format on */
+enum network_why {
+#define X(name, text) NETWORK_WHY_##name,
+	NETWORK_WHYS(X)
+#undef X
+	NETWORK_WHY_MAX
+};
 
 enum listen_kind {
 	LISTEN_INET,
@@ -181,7 +213,9 @@ struct settings {
 	char artifact_dir[SETTING_TEXT_MAX];
 	uint32_t workspace_inodes;
 	uint32_t artifact_files;
-	uint32_t network, network_connections;
+	uint32_t network;     /* enum setting_switch; once it is settled never SWITCH_AUTO */
+	uint32_t network_why; /* enum network_why */
+	uint32_t network_allow, network_deny, network_connections;
 	uint64_t network_bytes, network_rate;
 	uint32_t max_connections;
 	uint64_t shutdown_grace_us;
@@ -205,6 +239,9 @@ bool is_modules(const char *text) __attribute__((nonnull));
 /* May an image have that name? Letters, digits, '-', '_' and '.'; it begins with neither '.'
  * nor '-', and has at most 31 bytes. */
 bool image_name_is_valid(const char *name) __attribute__((nonnull));
+
+/* Its words. CHECKs its argument. */
+const char *network_why_text(uint32_t why);
 
 /* Can nobody but processes of this host reach it? */
 bool listen_is_local(const struct listen_address *a) __attribute__((nonnull));

@@ -61,7 +61,7 @@ def test_a_value_over_the_maximum_says_the_maximum_of_limits(server, field, valu
 
 def test_null_stands_for_a_field_that_is_left_out(server):
     """As dataclasses, pydantic's model_dump() and clients made from a schema send it."""
-    fields = ["language", "image", "timeout_seconds", "memory_limit_mb", "cpu_limit", "allow_network", "pids_limit",
+    fields = ["language", "image", "timeout_seconds", "memory_limit_mb", "cpu_limit", "allow_network", "network", "pids_limit",
               "cpu_time_seconds", "stdin", "stdin_encoding", "args", "env", "files", "entry_point", "report",
               "return_last", "figures", "output_bytes", "interleaved", "artifacts"]
     document = server.request("GET", "/openapi.json").json()
@@ -160,9 +160,13 @@ def test_a_body_over_the_limit_is_a_413_with_the_limit(server):
     assert answer.status == 413 and "4194304" in answer.json()["detail"]
 
 
-def test_network_access_is_refused_and_not_ignored(server):
-    item = complaint(server.post({"code": RUN, "allow_network": True}), "allow_network")
-    assert "network" in item["msg"]
+@pytest.mark.parametrize("network, loc", [
+    ([], []), (True, []), ({"alow": []}, ["alow"]), ({"allow": "a.org"}, ["allow"]), ({"deny": [1]}, ["deny", 0]),
+    ({"allow": ["a.org", "10.0.0.1/8"]}, ["allow", 1]), ({"max_bytes": 0}, ["max_bytes"])])
+def test_a_network_that_is_wrong_is_refused_and_not_ignored(server, network, loc):
+    answer = server.post({"code": RUN, "network": network})
+    assert answer.status == 422 and detail_of(answer)[0]["loc"] == ["body", "network", *loc], answer
+    assert complaint(server.post({"code": RUN, "network": {}, "allow_network": False}), "network")
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/execute/x", "/Execute", "/../etc/passwd",

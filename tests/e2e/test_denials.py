@@ -333,7 +333,7 @@ def test_the_command_says_it_in_a_line_and_in_its_json():
      r"it wanted more .*; raise --pids \(now 4, at most 512 here\) \[pids, .*\]"),
     # What only its error output says, which nobody keeps here.
     ("import sys, urllib.request\nsys.stderr.write('x\\n' * 100000)\nurllib.request.urlopen('http://name.invalid')", [],
-     r"its error output says that it looked up a name; this run has no network; put .*; no option gives it one "
+     r"its error output says that it looked up a name; this run has no network; put .*, or give it one \(--allow-network\) "
      r"\[network, look-ups of a name: at least 1\]"),
     ("open('/etc/x', 'w')", [],
      r"its error output says .*; write below /workspace or /tmp \[read_only, .*: at least 1\]"),

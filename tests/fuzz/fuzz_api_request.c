@@ -19,7 +19,8 @@ static const struct offers offers = {
 	.of = { { .name = "python", .main_file = "main.py", .aliases = { "py" }, .reports = 1 },
 		{ .name = "lua", .main_file = "main.lua", .suffixes = { ".lua" } } },
 };
-static const struct api_server server = { &api_settings, &offers };
+static struct settings giving; /* a network */
+static const struct api_server server = { &giving, &offers };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -33,7 +34,7 @@ static void check_refusal(const struct api_refusal *no)
 	CHECK(no->status == 422 || no->status == 413);
 	CHECK(no->status == 413 ? json_is_string(detail) : json_array_size(detail) > 0);
 	CHECK(no->len <
-		98304); /* 16 items of each list are shown, with input of some 2,000 bytes */
+		131072); /* 16 items of each list are shown, with input of some 2,000 bytes */
 	/* The scan explains all that jansson refuses but keys. */
 	error = json_string_value(
 		json_object_get(json_object_get(json_array_get(detail, 0), "ctx"), "error"));
@@ -54,12 +55,23 @@ static void check_inputs(const struct api_request *r)
 	CHECK((in.entry != NULL) == (r->code == NULL));
 }
 
+static void check_network(const struct api_request *r)
+{
+	CHECK(r->allow_network == (r->network != NULL));
+	if (!r->network)
+		return;
+	CHECK(!network_policy_fault(r->network));
+	CHECK(r->network->max_connections - 1 < giving.network_connections);
+	CHECK(r->network->max_bytes - 1 < giving.network_bytes);
+	CHECK(r->network->max_rate <= giving.network_rate);
+}
+
 static void check_taken(const struct api_request *r)
 {
 	CHECK(r->code_len <= api_settings.code_bytes);
 	CHECK(utf8_valid(r->code, r->code_len) == r->code_len);
 	check_inputs(r);
-	CHECK(!r->allow_network);
+	check_network(r);
 	CHECK(r->output_bytes >= 1 && r->output_bytes <= api_settings.output_bytes);
 	for (unsigned i = 0; i < API_FIELDS; i++) {
 		const struct api_field *f = &api_fields[i];
@@ -84,6 +96,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	int e;
 
 	CHECK(body);
+	giving = api_settings;
+	giving.network = 1;
 	memcpy(body, bytes, len);
 	e = api_request_parse(body, len, &server, &r, &no);
 	CHECK(e == 0 || e == -EINVAL);

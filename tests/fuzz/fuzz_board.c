@@ -44,6 +44,7 @@ static struct cgroup_tree tree = {
 	.count = 2, .of = { 1, 1, 1, 1 }, .h = { { .version = 2 }, { .version = 1 } }
 };
 static struct cgroup inits, zygotes, collectors, gates;
+static int policy_fd = -1; /* known by its seal */
 static struct view view;
 static struct cell_factory factory;
 static struct taskstats_feed records;
@@ -453,9 +454,8 @@ static void listen_as_gate(struct no_process *p)
 
 	(void)fcntl(p->channel_fd, F_SETFL, O_NONBLOCK);
 	while (channel_recv(p->channel_fd, ROLE_SUPERVISOR, ROLE_GATE, &m, NULL) == 1) {
-		CHECK(m.type != MSG_GATE ||
-			(m.as.GATE.uid == factory.uid_base + GATE_UID &&
-				m.as.GATE.max_connections == settings.network_connections));
+		CHECK(m.type != MSG_GATE || (m.as.GATE.uid == factory.uid_base + GATE_UID &&
+						    fcntl(m.fds[2], F_GET_SEALS) == F_SEAL_GROW));
 		msg_done(&m);
 	}
 }
@@ -709,6 +709,8 @@ static void set_up_once(void)
 	cgroup_clear(&collectors);
 	cgroup_clear(&gates);
 	gates.fd[0] = memfd_create("gates", MFD_CLOEXEC);
+	policy_fd = memfd_create("policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CHECK(fcntl(policy_fd, F_ADD_SEALS, F_SEAL_GROW) == 0);
 	factory = (struct cell_factory){ .tree = &tree,
 		.inits = &inits,
 		.zygotes = &zygotes,
@@ -719,8 +721,7 @@ static void set_up_once(void)
 		.runtime = &runtime,
 		.box_image_fd = -1,
 		.gate_image_fd = -1,
-		.network_most = { settings.network_connections, settings.network_bytes,
-			settings.network_rate },
+		.policy_fd = policy_fd,
 		.uid_base = 2000000,
 		.workspace_inodes = 64,
 		.usual = settings.def,

@@ -11,34 +11,6 @@
 #include <arpa/inet.h>
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
-
-/* As people would write it; false: nobody could, but it can be obeyed all the same. */
-static bool write_rule(const struct network_rule *r, char *ret, size_t size)
-{
-	bool ipv4 = r->prefix >= NETWORK_MAPPED_BITS && network_is_ipv4(&r->address);
-	char address[INET6_ADDRSTRLEN], ports[16] = "";
-
-	if (r->port_min > 0 || r->port_max < UINT16_MAX)
-		(void)snprintf(ports, sizeof(ports), ":%u-%u", r->port_min, r->port_max);
-	switch (r->match) {
-	case NETWORK_ANY:
-		(void)snprintf(ret, size, "*%s", ports);
-		break;
-	case NETWORK_RANGE:
-		CHECK(inet_ntop(ipv4 ? AF_INET : AF_INET6, r->address.bytes + (ipv4 ? 12 : 0),
-			address, sizeof(address)));
-		(void)snprintf(ret, size, ipv4 ? "%s/%u%s" : "[%s/%u]%s", address,
-			r->prefix - (ipv4 ? NETWORK_MAPPED_BITS : 0), ports);
-		/* Mapped ones have no other form, and half a one has none at all. */
-		return ipv4 || !network_is_ipv4(&r->address);
-	default:
-		(void)snprintf(
-			ret, size, "%s%s%s", r->match == NETWORK_NAME ? "" : "*.", r->name, ports);
-		break;
-	}
-	return true;
-}
 
 static void check_rule(const struct network_rule *r)
 {
@@ -46,8 +18,12 @@ static void check_rule(const struct network_rule *r)
 	struct network_rule again;
 	size_t at;
 
-	/* Port 0 alone, and a range from it, is what is not written. */
-	if (!write_rule(r, text, sizeof(text)) || (r->port_min == 0 && r->port_max < UINT16_MAX))
+	(void)network_rule_format(r, text);
+	/* Port 0 alone, and a range from it, is what is not written; mapped addresses have no other
+	 * form, and half a one has none at all. */
+	if ((r->port_min == 0 && r->port_max < UINT16_MAX) ||
+		(r->match == NETWORK_RANGE && r->prefix < NETWORK_MAPPED_BITS &&
+			network_is_ipv4(&r->address)))
 		return;
 	CHECK(!network_rule_parse(text, strlen(text), &again, &at));
 	CHECK(memcmp(&again, r, sizeof(again)) == 0);

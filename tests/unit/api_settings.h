@@ -25,5 +25,9 @@ static const struct settings api_settings = {
 	.artifact_inline_bytes = 1 << 20,
 	.artifact_store = 1 << 30,
 	.artifact_keep_us = 600000000,
+	.network_why = NETWORK_WHY_IS_OFF,
+	.network_connections = 64,
+	.network_bytes = 256 << 20,
+	.network_rate = 64 << 20,
 	.runtime = { .main_file = "main.py" },
 };

@@ -27,6 +27,7 @@ int __wrap_channel_send(int fd, enum msg_type type, const void *payload, const i
 }
 
 static unsigned fds_before;
+static int policy_fd = -1;
 
 unsigned network_count_fds(void)
 {
@@ -60,7 +61,8 @@ int network_begin(void **state)
 	r = play_begin(state);
 	play.settings.network = 1;
 	play.settings.pool_size = 0; /* only what runs ask for is made */
-	play.factory.network_most = (struct network_most){ 7, 1000, 100 };
+	policy_fd = memfd_create("policy", MFD_CLOEXEC);
+	play.factory.policy_fd = policy_fd;
 	network_claim();
 	return r;
 }
@@ -81,6 +83,7 @@ int network_end(void **state)
 	(void)play_end(state);
 	for (unsigned i = 0; i < NO_PROCESSES; i++)
 		assert_int_equal(no.processes[i].pid, 0);
+	drop_fd(&policy_fd);
 	assert_int_equal(network_count_fds(), fds_before);
 	return 0;
 }

@@ -139,7 +139,7 @@ static void limits_are_in_the_units_of_the_request(void **state)
 	assert_non_null(strstr(json,
 		"\"limits\":{\"timeout_seconds\":3,\"memory_limit_mb\":64,\"cpu_limit\":0.5,"
 		"\"pids_limit\":32,\"cpu_time_seconds\":null,\"allow_network\":false,"
-		"\"output_bytes\":1048576}"));
+		"\"network\":null,\"output_bytes\":1048576}"));
 	free(json);
 	scene_end(&s);
 }
@@ -268,6 +268,12 @@ static const struct network_record record = {
 	},
 };
 
+static const struct network_policy policy = { .allow_count = 1,
+	.allow[0] = { .match = NETWORK_NAME, .port_min = 443, .port_max = 443, .name = "a.org" },
+	.max_connections = 3,
+	.max_bytes = 4,
+	.max_rate = 5 };
+
 static void what_a_run_did_with_its_network_is_listed(void **state)
 {
 	struct scene s;
@@ -276,9 +282,12 @@ static void what_a_run_did_with_its_network_is_listed(void **state)
 	(void)state;
 	scene_make(&s);
 	s.reply.networked = true;
+	s.reply.policy = &policy;
 	s.reply.network = &record;
 	json = text_of(&s);
-	assert_non_null(strstr(json, "\"allow_network\":true,"));
+	assert_non_null(strstr(json, "\"allow_network\":true,\"network\":{\"allow\":[\"a.org:443\"]"
+				     ",\"deny\":[],\"max_connections\":3,\"max_bytes\":4,"
+				     "\"max_rate\":5},"));
 	assert_non_null(strstr(json, "\"warnings\":[],"));
 	assert_non_null(strstr(json,
 		"\"network\":{\"connections\":["
@@ -351,6 +360,7 @@ static void every_answer_holds_exactly_what_the_table_says(void **state)
 	h.hello = &s.hello;
 	root = parsed(api_health_json(&h, NULL));
 	expect_group(root, REPLY_HEALTH);
+	expect_group(json_object_get(root, "network"), REPLY_GIVEN);
 	expect_group(json_object_get(root, "selftest"), REPLY_SELFTEST);
 	json_decref(root);
 	root = parsed(api_limits_json(&api_settings, NULL));

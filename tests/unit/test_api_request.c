@@ -222,9 +222,9 @@ static void a_value_of_the_wrong_type_names_its_field(void **state)
 				"[]}") },
 		{ "{\"code\":\"x\",\"allow_network\":true}",
 			FIELD("value_error", "allow_network",
-				"Value error, this server gives runs no network: leave "
-				"allow_network "
-				"out or set it to false; its operator can set network: true",
+				"Value error, this server gives runs no network: network is off; "
+				"leave allow_network out or set it to false, or have its operator "
+				"set network: on",
 				"true}") },
 	};
 

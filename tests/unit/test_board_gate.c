@@ -58,12 +58,10 @@ static void the_gate_is_there_before_the_program(void **state)
 	assert_in_range(at_gate, 1, at_start - 1);
 	network_read_gate(network_gate(), &m);
 	assert_int_equal(m.as.GATE.uid, play.factory.uid_base + GATE_UID);
-	assert_int_equal(m.as.GATE.max_connections, 7);
-	assert_int_equal(m.as.GATE.max_bytes, 1000);
-	assert_int_equal(m.as.GATE.max_rate, 100);
 	shared = no_identity(m.fds[1]);
 	assert_int_equal(no_identity(m.fds[0]), no_identity(the_cell()->tun_fd));
 	assert_int_equal(shared, no_identity(the_job()->network_fd));
+	assert_int_equal(no_identity(m.fds[2]), no_identity(play.factory.policy_fd));
 	msg_done(&m);
 }
 

@@ -2,17 +2,20 @@
 #include "tests/unit/unit.h"
 
 #include "base/fault.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "kernel/process.h"
 #include "kernel/sys.h"
 #include "priv/supervisor/boot.h"
 #include "tests/unit/api_settings.h"
 #include "wire/channel.h"
+#include "wire/network.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -31,6 +34,8 @@ const char *__wrap_language_fault(const struct language *l);
 
 enum part {
 	SAYS_SETTINGS,
+	SAYS_UNSEALED, /* as that, with a policy that could still change */
+	SAYS_SHORT,    /* ...that is not whole */
 	SAYS_NO_LANGUAGE,
 	SAYS_TOO_MANY,
 	SAYS_BAD,
@@ -51,10 +56,22 @@ static struct {
 
 static struct sys_ops real;
 static struct languages languages; /* static: too large for a careful stack */
+static struct settings settled;
+static struct boot boot;
 
 static bool fails(const char *name)
 {
 	return host.fails && strcmp(host.fails, name) == 0;
+}
+
+static int make_policy(void)
+{
+	int fd = memfd_create("policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	size_t size = sizeof(struct network_policy) - (host.part == SAYS_SHORT);
+
+	if (ftruncate(fd, (off_t)size) < 0 || (host.part != SAYS_UNSEALED && io_seal(fd) < 0))
+		_exit(1);
+	return fd;
 }
 
 /* In the child. */
@@ -66,13 +83,14 @@ static void play(int channel)
 
 	config.settings = api_settings;
 	if (host.part <= SAYS_TOO_MANY) {
-		unsigned count = host.part == SAYS_SETTINGS      ? 2
+		unsigned count = host.part < SAYS_NO_LANGUAGE    ? 2
 				 : host.part == SAYS_NO_LANGUAGE ? 0
 								 : LANGUAGES_MAX + 1;
+		int policy_fd = make_policy();
 
 		for (unsigned i = 0; i < count; i++)
 			(void)channel_send(channel, MSG_LANGUAGE, &language, NULL);
-		(void)channel_send(channel, MSG_CONFIG, &config, NULL);
+		(void)channel_send(channel, MSG_CONFIG, &config, &policy_fd);
 	}
 	if (host.part == SAYS_BAD)
 		(void)channel_send(channel, MSG_CONFIG_BAD, &bad, NULL);
@@ -160,6 +178,8 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&host, 0, sizeof(host));
+	memset(&settled, 0, sizeof(settled));
+	boot = (struct boot){ &settled, &languages, -1 };
 	host.poll_says = -1;
 	real = sys;
 	sys.openat = fake_openat;
@@ -175,18 +195,22 @@ static int end(void **state)
 {
 	(void)state;
 	sys = real;
+	drop_fd(&boot.policy_fd);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* it is reaped, whatever it did */
 	return 0;
 }
 
 static void settings_arrive(void **state)
 {
-	struct settings s = { 0 };
 	struct fault f = { 0 };
+	struct stat st;
 
 	(void)state;
-	assert_int_equal(boot_settings(-1, &s, &languages, &f), 0);
-	assert_memory_equal(&s, &api_settings, sizeof(s));
+	assert_int_equal(boot_settings(-1, &boot, &f), 0);
+	assert_memory_equal(&settled, &api_settings, sizeof(settled));
+	assert_int_equal(fstat(boot.policy_fd, &st), 0);
+	assert_int_equal(st.st_size, sizeof(struct network_policy));
+	assert_int_equal(fcntl(boot.policy_fd, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(languages.count, 2);
 	assert_int_equal(fcntl(BOOT_OVERRIDES, F_GETFD), -1);
 	assert_int_equal(fcntl(BOOT_CONFIG, F_GETFD), -1);
@@ -194,10 +218,10 @@ static void settings_arrive(void **state)
 
 static void is_refused(int code, const char *words)
 {
-	struct settings s;
 	struct fault f = { 0 };
 
-	assert_int_equal(boot_settings(-1, &s, &languages, &f), code);
+	assert_int_equal(boot_settings(-1, &boot, &f), code);
+	assert_int_equal(boot.policy_fd, -1);
 	if (!strstr(f.text, words))
 		fail_msg("%s", f.text);
 }
@@ -214,6 +238,17 @@ static void settings_that_break_a_rule_are_refused_whoever_sends_them(void **sta
 	(void)state;
 	host.fault = "max-runs is above 120";
 	is_refused(-EPROTO, "settings: max-runs is above 120");
+}
+
+static void a_policy_that_could_still_change_or_is_not_whole_is_refused(void **state)
+{
+	(void)state;
+	host.part = SAYS_UNSEALED;
+	is_refused(-EPROTO, "the network's policy is not sealed memory");
+	(void)end(NULL);
+	(void)begin(NULL);
+	host.part = SAYS_SHORT;
+	is_refused(-EPROTO, "the network's policy is not of its size");
 }
 
 static void languages_that_break_a_rule_are_refused_whoever_sends_them(void **state)
@@ -265,23 +300,21 @@ static void what_its_start_needs_and_is_not_there_is_said(void **state)
 	(void)state;
 	host.part = SAYS_NOTHING;
 	for (unsigned i = 0; i < 4; i++) {
-		struct settings s;
 		struct fault f = { 0 };
 
 		host.fails = calls[i];
-		assert_true(boot_settings(-1, &s, &languages, &f) < 0);
+		assert_true(boot_settings(-1, &boot, &f) < 0);
 		assert_true(f.text[0]);
 	}
 }
 
 static void a_host_without_a_list_of_users_has_an_empty_one(void **state)
 {
-	struct settings s;
 	struct fault f = { 0 };
 
 	(void)state;
 	host.absent = "/etc/subuid";
-	assert_int_equal(boot_settings(-1, &s, &languages, &f), 0);
+	assert_int_equal(boot_settings(-1, &boot, &f), 0);
 	assert_false(host.null_is_there[4]); /* /etc/passwd */
 	assert_true(host.null_is_there[6]);
 }
@@ -294,6 +327,7 @@ int main(void)
 		CASE(settings_arrive),
 		CASE(what_it_refuses_is_repeated_without_control_bytes),
 		CASE(settings_that_break_a_rule_are_refused_whoever_sends_them),
+		CASE(a_policy_that_could_still_change_or_is_not_whole_is_refused),
 		CASE(languages_that_break_a_rule_are_refused_whoever_sends_them),
 		CASE(what_is_no_message_is_refused),
 		CASE(one_that_says_nothing_is_no_start),

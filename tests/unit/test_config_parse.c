@@ -7,6 +7,7 @@
 #include "edge/config/parse.h"
 #include "edge/config/runtime.h"
 #include "wire/layer.h"
+#include "wire/network.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -94,6 +95,13 @@ static void every_type_is_read_strictly(void **state)
 		{ "--max-cpu=0.001", "out of range|0 or 0.01 to 1024" },
 		{ "--max-memory=1M", "out of range|0 or 4M to 4T" },
 		{ "--insecure=yes", "true or false" },
+		{ "--network=yes", "network|off, on or auto|flag --network" },
+		{ "--network=2", "off, on or auto" },
+		{ "--network-allow=a.org,exa mple.org",
+			"network-allow: \"exa mple.org\" may have|(byte 4; flag --network-allow)" },
+		{ "--network-allow=a.org,", "\"\" is empty (byte 1; flag" },
+		{ "GLOVEBOX_NETWORK_DENY=10.0.0.1/8",
+			"network-deny: \"10.0.0.1/8\" has bits|environment GLOVEBOX_NETWORK_DENY" },
 		{ "--log-level=loud", "err, warn, info or debug" },
 		{ "--cgroup=relative", "an absolute path" },
 		{ "--cgroup=/a/../b", "an absolute path" },
@@ -197,6 +205,78 @@ static void layers_add_up_within_one_source_and_are_replaced_by_the_next(void **
 		LAYER_BIT(LAYER_SWAP) | LAYER_BIT(LAYER_SECCOMP) | LAYER_BIT(LAYER_PROC));
 }
 
+static void rules_for_the_network_are_read_into_the_policy(void **state)
+{
+	struct config c;
+	struct fault f;
+
+	(void)state;
+	config_init(&c);
+	assert_int_equal(c.settings.network, SWITCH_AUTO);
+	assert_int_equal(c.policy.allow_count, 0);
+	if (read_yaml(&c,
+		    "network: on\nnetwork-allow: [example.org, '*.example.com:443']\n"
+		    "network-deny:\n  - 203.0.113.0/24\n  - \"[2001:db8::1]:25\"\n",
+		    &f) < 0)
+		fail_msg("%s", f.text);
+	assert_int_equal(c.settings.network, SWITCH_ON);
+	assert_int_equal(c.settings.network_allow, 2);
+	assert_int_equal(c.settings.network_deny, 2);
+	assert_int_equal(config_settle(&c, &small_host, &f), 0);
+	assert_null(network_policy_fault(&c.policy));
+	assert_int_equal(c.policy.allow_count, 2);
+	assert_int_equal(c.policy.allow[1].match, NETWORK_SUBNAME);
+	assert_int_equal(c.policy.deny_count, 2);
+	assert_int_equal(c.policy.deny[1].prefix, 128);
+	assert_int_equal(c.policy.max_connections, 64);
+	assert_int_equal(c.policy.max_bytes, 256 << 20);
+	assert_int_equal(c.policy.max_rate, 64 << 20);
+
+	/* As other lists: the environment's take the place of the file's, and flags add up. */
+	assert_int_equal(set(&c, "GLOVEBOX_NETWORK_ALLOW=a.org,b.org:80", &f), 0);
+	assert_int_equal(c.settings.network_allow, 2);
+	assert_string_equal(c.policy.allow[1].name, "b.org");
+	assert_int_equal(set(&c, "--network-allow=c.org", &f), 0);
+	assert_int_equal(set(&c, "--network-allow=d.org", &f), 0);
+	assert_int_equal(c.settings.network_allow, 2);
+	assert_string_equal(c.policy.allow[0].name, "c.org");
+	assert_string_equal(c.policy.allow[1].name, "d.org");
+	assert_int_equal(c.settings.network_deny, 2);
+	assert_null(network_policy_fault(&c.policy));
+}
+
+static void without_a_rule_what_is_public_is_allowed(void **state)
+{
+	struct config c;
+	struct fault f;
+
+	(void)state;
+	assert_int_equal(read_yaml(&c, "network-deny: [10.0.0.1]\n", &f), 0);
+	assert_int_equal(config_settle(&c, &small_host, &f), 0);
+	assert_int_equal(c.settings.network_allow, 0);
+	assert_null(network_policy_fault(&c.policy));
+	assert_int_equal(c.policy.allow_count, 1);
+	assert_int_equal(c.policy.allow[0].match, NETWORK_ANY);
+	assert_int_equal(c.policy.allow[0].port_max, UINT16_MAX);
+}
+
+static void more_rules_than_there_is_room_for_are_refused(void **state)
+{
+	char text[2048] = "--network-deny=a.org";
+	struct config c;
+	struct fault f;
+
+	(void)state;
+	for (unsigned i = 1; i < NETWORK_RULES_MAX; i++)
+		strncat(text, ",a.org", sizeof(text) - strlen(text) - 1);
+	config_init(&c);
+	assert_int_equal(set(&c, text, &f), 0);
+	assert_int_equal(c.settings.network_deny, NETWORK_RULES_MAX);
+	assert_int_equal(set(&c, "--network-deny=a.org", &f), -EINVAL);
+	assert_non_null(strstr(f.text, "network-deny: more than 64 rules (flag --network-deny)"));
+	assert_int_equal(c.policy.deny_count, NETWORK_RULES_MAX);
+}
+
 static void what_is_wrong_in_a_file_is_told_with_its_line(void **state)
 {
 	static const char *const rows[][2] = {
@@ -211,6 +291,11 @@ static void what_is_wrong_in_a_file_is_told_with_its_line(void **state)
 		{ "allow-degraded: proc\n", "line 1|a list" },
 		{ "allow-degraded: [proc, [x]]\n", "line 1" },
 		{ "allow-degraded: [proc, x]\n", "allow-degraded|\"x\"|line 1" },
+		{ "network-allow: a.org\n", "line 1|a list" },
+		{ "# x.org\nnetwork-deny:\n  - a.org\n  - 'exa mple.org' # ?\n",
+			"\"exa mple.org\" may have|byte 4; g.yaml line 4, column 9" },
+		{ "network-allow: [xa.-, a.-]\n", "\"xa.-\"|line 1, column 20" },
+		{ "network-allow: [xa.org, a.-]\n", "\"a.-\"|line 1, column 27" },
 		{ "- 1\n", "key: value" },
 		{ "just text\n", "key: value" },
 		{ "pids: &a 3\nmax-pids: *a\n", "alias" },
@@ -474,6 +559,9 @@ int main(void)
 		cmocka_unit_test(later_records_win_and_the_file_loses),
 		cmocka_unit_test(a_record_that_does_not_end_is_refused),
 		cmocka_unit_test(layers_add_up_within_one_source_and_are_replaced_by_the_next),
+		cmocka_unit_test(rules_for_the_network_are_read_into_the_policy),
+		cmocka_unit_test(without_a_rule_what_is_public_is_allowed),
+		cmocka_unit_test(more_rules_than_there_is_room_for_are_refused),
 		cmocka_unit_test(what_is_wrong_in_a_file_is_told_with_its_line),
 		cmocka_unit_test(a_file_without_settings_changes_nothing),
 		cmocka_unit_test(depth_and_length_do_no_harm),

@@ -27,6 +27,8 @@ static void begin(struct world *w, uint32_t max_runs)
 	struct msg_hello hello = world_hello_of(max_runs, 4);
 
 	hello.settings.network = 1;
+	hello.settings.network_connections = 64;
+	hello.settings.network_bytes = hello.settings.network_rate = 1 << 20;
 	world_start_as(w, &hello, &offers);
 	world_tell(w, MSG_HEALTH, &(struct msg_health){ .ready = 1 });
 }
@@ -87,6 +89,43 @@ static struct network_memory *map(int memory)
 
 	assert_true(at != MAP_FAILED);
 	return at;
+}
+
+static void the_memory_holds_what_the_request_asks_for(void **state)
+{
+	struct network_memory *at;
+	struct world w;
+	uint64_t run;
+	int memory, client;
+	struct reply r;
+
+	(void)state;
+	begin(&w, 1);
+	client = ask(&w,
+		"{\"code\":\"x\",\"network\":{\"allow\":[\"example.org:443\"],\"deny\":[\"*:25\"],"
+		"\"max_connections\":2,\"max_bytes\":4096,\"max_rate\":2048}}");
+	run = take_run(&w, &memory);
+	at = map(memory);
+	assert_null(network_policy_fault(&at->asked));
+	assert_int_equal(at->asked.allow_count, 1);
+	assert_int_equal(at->asked.allow[0].match, NETWORK_NAME);
+	assert_string_equal(at->asked.allow[0].name, "example.org");
+	assert_int_equal(at->asked.deny_count, 1);
+	assert_int_equal(at->asked.deny[0].port_min, 25);
+	assert_int_equal(at->asked.max_connections, 2);
+	assert_int_equal(at->asked.max_bytes, 4096);
+	assert_int_equal(at->asked.max_rate, 2048);
+	(void)munmap(at, sizeof(*at));
+	world_end_run(&w, run, CAUSE_EXIT);
+	world_hear(client, &r);
+	assert_int_equal(r.status, 200);
+	assert_int_equal(json_integer_value(json_object_get(
+				 json_object_get(json_object_get(r.body, "limits"), "network"),
+				 "max_bytes")),
+		4096);
+	json_decref(r.body);
+	expect_only_ours(&w, memory);
+	world_finish(&w);
 }
 
 static void the_memory_is_as_agreed_and_asks_for_everything(void **state)
@@ -283,6 +322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_memory_is_as_agreed_and_asks_for_everything),
+		cmocka_unit_test(the_memory_holds_what_the_request_asks_for),
 		cmocka_unit_test(what_the_gate_has_written_is_in_the_reply),
 		cmocka_unit_test(what_no_gate_writes_is_not_shown),
 		cmocka_unit_test(a_run_without_a_network_sends_none),

@@ -420,6 +420,34 @@ static void a_network_without_bits_is_all_of_its_family(void **state)
 
 /* ---- Names ---- */
 
+static void no_range_of_the_operators_opens_what_is_the_machines_own(void **state)
+{
+	(void)state;
+	allow(&rules.asked, "*");
+	rules.own[0] = own_of("10.0.0.5", 96 + 24);
+	rules.own[1] = own_of("fd00::5", 64);
+	rules.own_count = 2;
+	allow(&rules.ceiling, "10.0.0.0/8");
+	allow(&rules.ceiling, "fd00::/8");
+	allow(&rules.ceiling, "127.0.0.0/8");
+	allow(&rules.ceiling, "0.0.0.0/0");
+	allow(&rules.ceiling, "::/0");
+	assert_int_equal(judge("10.0.0.6", 22), NETWORK_ALLOWED);
+	assert_int_equal(judge("10.0.0.5", 22), NETWORK_OWN);
+	assert_int_equal(judge("fd00::5", 22), NETWORK_OWN);
+	assert_int_equal(judge("127.0.0.1", 22), NETWORK_LOOPBACK);
+	assert_int_equal(judge("::1", 22), NETWORK_LOOPBACK);
+	assert_int_equal(judge("0.0.0.0", 22), NETWORK_THIS_HOST);
+	assert_int_equal(judge("::", 22), NETWORK_THIS_HOST);
+	assert_int_equal(rules_judge_answer(&rules, &rules.own[0].address), NETWORK_OWN);
+	allow(&rules.ceiling, "10.0.0.5/32:22");
+	allow(&rules.ceiling, "[fd00::5/128]:22");
+	assert_int_equal(judge("10.0.0.5", 22), NETWORK_ALLOWED);
+	assert_int_equal(judge("10.0.0.5", 23), NETWORK_OWN);
+	assert_int_equal(judge("fd00::5", 22), NETWORK_ALLOWED);
+	assert_int_equal(rules_judge_answer(&rules, &rules.own[0].address), NETWORK_ALLOWED);
+}
+
 static void a_name_is_looked_up_when_both_allow_it_for_any_port(void **state)
 {
 	(void)state;
@@ -591,6 +619,8 @@ int main(void)
 		cmocka_unit_test_setup(the_machines_own_addresses_are_not_public, begin),
 		cmocka_unit_test_setup(nor_are_those_of_its_neighbours, begin),
 		cmocka_unit_test_setup(a_network_without_bits_is_all_of_its_family, begin),
+		cmocka_unit_test_setup(
+			no_range_of_the_operators_opens_what_is_the_machines_own, begin),
 		cmocka_unit_test_setup(a_name_is_looked_up_when_both_allow_it_for_any_port, begin),
 		cmocka_unit_test_setup(a_name_that_is_denied_for_all_ports_is_not_looked_up, begin),
 		cmocka_unit_test_setup(a_name_speaks_of_the_addresses_that_it_led_to, begin),

@@ -14,7 +14,7 @@ static const struct {
 	unsigned nfds;
 } allowed[] = {
 	{ MSG_LANGUAGE, ROLE_CONFIG, ROLE_SUPERVISOR, sizeof(struct msg_language), 0 },
-	{ MSG_CONFIG, ROLE_CONFIG, ROLE_SUPERVISOR, sizeof(struct msg_config), 0 },
+	{ MSG_CONFIG, ROLE_CONFIG, ROLE_SUPERVISOR, sizeof(struct msg_config), 1 },
 	{ MSG_CONFIG_BAD, ROLE_CONFIG, ROLE_SUPERVISOR, sizeof(struct msg_config_bad), 0 },
 	{ MSG_HELLO, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_hello), 0 },
 	{ MSG_OFFER, ROLE_SUPERVISOR, ROLE_CLIENT, sizeof(struct msg_offer), 0 },
@@ -48,7 +48,7 @@ static const struct {
 	{ MSG_NETWORK, ROLE_CLIENT, ROLE_SUPERVISOR, sizeof(struct msg_network), 1 },
 	{ MSG_TUN, ROLE_SUPERVISOR, ROLE_BOX, sizeof(struct msg_tun), 1 },
 	{ MSG_GATE_JOIN, ROLE_SUPERVISOR, ROLE_GATE, sizeof(struct msg_join), 1 },
-	{ MSG_GATE, ROLE_SUPERVISOR, ROLE_GATE, sizeof(struct msg_gate), 2 },
+	{ MSG_GATE, ROLE_SUPERVISOR, ROLE_GATE, sizeof(struct msg_gate), 3 },
 	{ MSG_GATE_BAD, ROLE_GATE, ROLE_SUPERVISOR, sizeof(struct msg_broken), 0 },
 	{ MSG_UNPACK, ROLE_CLIENT, ROLE_IMAGER, sizeof(struct msg_unpack), 0 },
 	{ MSG_UNPACKING, ROLE_IMAGER, ROLE_CLIENT, sizeof(struct msg_unpacking), 0 },

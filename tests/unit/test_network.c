@@ -46,6 +46,26 @@ static bool speaks_of_name(const char *rule, const char *name, uint16_t port)
 	return network_rule_has_name(&r, name, port);
 }
 
+static void a_rule_is_told_as_it_can_be_read(void **state)
+{
+	static const char *const rows[][2] = { { "*", "*" }, { "*:53", "*:53" },
+		{ "Example.ORG", "example.org" }, { "*.example.org:80-81", "*.example.org:80-81" },
+		{ "203.0.113.7/32", "203.0.113.7" }, { "0.0.0.0/0:1-65535", "0.0.0.0/0:1-65535" },
+		{ "203.0.113.0/24:443", "203.0.113.0/24:443" }, { "::/0", "::/0" },
+		{ "[2001:db8::1]", "2001:db8::1" }, { "[2001:DB8::/32]:53", "[2001:db8::/32]:53" },
+		{ "[::]:1", "[::]:1" }, { "::/64", "::/64" } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct network_rule r = rule_of(rows[i][0]), again;
+		char text[NETWORK_RULE_TEXT_MAX + 1];
+
+		assert_string_equal(network_rule_format(&r, text), rows[i][1]);
+		again = rule_of(text);
+		assert_memory_equal(&r, &again, sizeof(r));
+	}
+}
+
 static void an_address_or_a_range_is_about_what_is_in_it(void **state)
 {
 	(void)state;
@@ -338,6 +358,7 @@ static void each_verdict_and_protocol_has_its_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_rule_is_told_as_it_can_be_read),
 		cmocka_unit_test(an_address_or_a_range_is_about_what_is_in_it),
 		cmocka_unit_test(ports_are_one_or_from_one_to_another_or_any),
 		cmocka_unit_test(for_any_port_a_rule_speaks_of_what_it_does_for_one),

@@ -110,7 +110,10 @@ static void every_number_has_a_range(void **state)
 	REFUSE("body-bytes", s.body_bytes = UINT64_MAX);
 	REFUSE("code-bytes", s.code_bytes = CODE_BYTES_MAX + 1);
 	REFUSE("workspace-inodes", s.workspace_inodes = 1);
-	REFUSE("network is", s.network = 2);
+	REFUSE("network is", s.network = 3);
+	REFUSE("network_why", s.network_why = NETWORK_WHY_MAX);
+	REFUSE("network-allow", s.network_allow = NETWORK_RULES_MAX + 1);
+	REFUSE("network-deny", s.network_deny = NETWORK_RULES_MAX + 1);
 	REFUSE("network-connections", s.network_connections = 0);
 	REFUSE("network-connections", s.network_connections = 1025);
 	REFUSE("network-bytes", s.network_bytes = 0);

@@ -24,6 +24,8 @@
 #define ARG_DURATION  "TIME"
 #define ARG_CPUS      "CPUS"
 #define ARG_BOOL      "true|false"
+#define ARG_SWITCH    "off|on|auto"
+#define ARG_RULES     "RULE"
 #define ARG_TEXT      "PATH"
 #define ARG_MODULES   "MODULE,..."
 #define ARG_IMAGE     "NAME"
@@ -36,6 +38,8 @@
 #define FLAGS_DURATION  0
 #define FLAGS_CPUS      0
 #define FLAGS_BOOL      OPTION_ARG_OPTIONAL
+#define FLAGS_SWITCH    OPTION_ARG_OPTIONAL
+#define FLAGS_RULES     0
 #define FLAGS_TEXT      0
 #define FLAGS_MODULES   0
 #define FLAGS_IMAGE     0
@@ -177,7 +181,7 @@ int options_add_flag(struct records *r, int key, const char *value)
 {
 	if (key < OPTION_SETTING || key >= OPTION_SETTING + SETTINGS_COUNT)
 		return 0;
-	/* Only a boolean may come without: --insecure is --insecure=true. */
+	/* Only a boolean or a switch may come without: --insecure is --insecure=true. */
 	records_add(r, "--", keys[key - OPTION_SETTING], value ? value : "true");
 	return 1;
 }

@@ -19,6 +19,7 @@
 #include <error.h>
 #include <fcntl.h>
 #include <glovebox.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -49,7 +50,10 @@ enum {
 	OPTION_FIGURES,
 	OPTION_INTERLEAVED,
 	OPTION_ENTRY_POINT,
-	OPTION_OUTPUT_BYTES
+	OPTION_OUTPUT_BYTES,
+	OPTION_ALLOW_NETWORK,
+	OPTION_NETWORK_ALLOW,
+	OPTION_NETWORK_DENY
 };
 
 struct run {
@@ -57,6 +61,8 @@ struct run {
 	bool json, figures;
 	struct gbx_request request;
 	struct run_inputs inputs;
+	json_t *network; /* what it may reach; NULL: nothing */
+	char *network_text;
 	const char *out_dir; /* borrowed from argv; NULL: files are not wanted */
 	struct run_out out;
 	struct records records;
@@ -155,6 +161,46 @@ static void take_image(struct run *run, const char *name)
 	records_add(&run->records, "--", "image", name);
 }
 
+/* As the API has it; `rule` NULL: only that there is one. */
+static void take_network(struct run *run, const char *list, const char *rule)
+{
+	json_t *rules;
+	int r = 0;
+
+	if (!run->network)
+		run->network = json_object();
+	if (rule && !json_object_get(run->network, list))
+		r = json_object_set_new(run->network, list, json_array());
+	rules = json_object_get(run->network, list);
+	if (rule && r == 0)
+		r = json_array_append_new(rules, json_string(rule));
+	if (!run->network || r < 0)
+		error(EXIT_GLOVEBOX, 0, "%s: it is no UTF-8, or there is no memory",
+			rule ? rule : "network");
+}
+
+static bool on_network(struct run *run, int key, const char *arg)
+{
+	if (key != OPTION_ALLOW_NETWORK && key != OPTION_NETWORK_ALLOW &&
+		key != OPTION_NETWORK_DENY)
+		return false;
+	take_network(run, key == OPTION_NETWORK_DENY ? "deny" : "allow", arg);
+	return true;
+}
+
+/* A run without one is not kept waiting for what only one with a network needs. */
+static void choose_network(struct run *run)
+{
+	if (!run->network) {
+		records_add(&run->records, "--", "network", "off");
+		return;
+	}
+	run->network_text = json_dumps(run->network, JSON_COMPACT);
+	if (!run->network_text)
+		error(EXIT_GLOVEBOX, 0, "out of memory");
+	run->request.network = run->network_text;
+}
+
 static void take_figures(struct run *run, const char *arg, const struct argp_state *state)
 {
 	static const struct {
@@ -201,7 +247,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 	struct run *run = state->input;
 
 	if (options_add_flag(&run->records, key, arg) ||
-		on_quantity(&run->request, key, arg, state) || on_name(run, key, arg))
+		on_quantity(&run->request, key, arg, state) || on_name(run, key, arg) ||
+		on_network(run, key, arg))
 		return 0;
 	if (key == OPTION_IMAGE)
 		take_image(run, arg);
@@ -259,6 +306,14 @@ static void parse(int argc, char **argv, struct run *run)
 			"with --json: both streams also as one list of timed chunks", 0 },
 		{ "output-bytes", OPTION_OUTPUT_BYTES, "SIZE", 0,
 			"with --json: most that it has of each output stream (1M)", 0 },
+		{ "allow-network", OPTION_ALLOW_NETWORK, NULL, 0,
+			"let it reach the public internet", 0 },
+		{ "network-allow", OPTION_NETWORK_ALLOW, "RULE", 0,
+			"let it reach that and nothing else: example.org, *.example.org:443, "
+			"203.0.113.0/24; again for more",
+			0 },
+		{ "network-deny", OPTION_NETWORK_DENY, "RULE", 0,
+			"let it reach all but that; again for more", 0 },
 		{ "config", OPTION_CONFIG, "FILE", 0, "YAML file of settings", 0 },
 		{ 0 }, /* cgroup */
 		{ 0 }, /* allow-degraded */
@@ -278,9 +333,9 @@ static void parse(int argc, char **argv, struct run *run)
 
 	int at;
 
-	options[17] = options_setting("cgroup");
-	options[18] = options_setting("allow-degraded");
-	options[19] = options_setting("image-dir");
+	options[21] = options_setting("cgroup");
+	options[22] = options_setting("allow-degraded");
+	options[23] = options_setting("image-dir");
 	at = options_operand(&argp, argc, argv);
 	if (at + 1 < argc) {
 		run->request.args = (const char *const *)(argv + at + 1);
@@ -446,6 +501,8 @@ static int run_program(struct run *run)
 static void run_done(struct run *run)
 {
 	free(run->code);
+	json_decref(run->network);
+	free(run->network_text);
 	run_inputs_done(&run->inputs);
 	run_out_close(&run->out);
 	if (run->input_fd >= 0)
@@ -466,6 +523,7 @@ int run_main(int argc, char **argv)
 
 	options_add_environment(&run.records);
 	parse(argc, argv, &run);
+	choose_network(&run);
 	run.request.context = &run;
 	if (run.json) {
 		run.request.flags |= GBX_WANT_JSON;

@@ -22,7 +22,7 @@ static void put_in_own_words(FILE *f, const char *text)
 		{ ", or set allow_network, which a server refuses where fixed.network of GET "
 		  "/limits is "
 		  "false",
-			"; no option gives it one" },
+			", or give it one (--allow-network)" },
 		{ "the most that this server gives", "the most that the settings allow" },
 		{ "GET /runtimes lists the packages that are there",
 			"an image may have it (--image)" },

@@ -55,7 +55,8 @@ int pump_init(struct pump *p, struct gbx_session *s, const struct gbx_request *q
 
 	p->session = s;
 	p->request = q;
-	p->report_fd = p->input_fd = p->output_fds[PUMP_OUT] = p->output_fds[PUMP_ERR] = -1;
+	p->network_fd = p->report_fd = p->input_fd = p->output_fds[PUMP_OUT] =
+		p->output_fds[PUMP_ERR] = -1;
 	ret_theirs[0] = ret_theirs[1] = ret_theirs[2] = -1;
 	for (int i = 0; i < PUMP_STREAMS; i++)
 		output_init(&p->captures[i], cap);
@@ -82,6 +83,7 @@ int pump_init(struct pump *p, struct gbx_session *s, const struct gbx_request *q
 
 void pump_done(struct pump *p)
 {
+	drop_fd(&p->network_fd);
 	drop_fd(&p->report_fd);
 	drop_fd(&p->input_fd);
 	incoming_destroy(p->files);

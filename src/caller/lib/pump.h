@@ -32,7 +32,9 @@ struct pump {
 	struct pump *compiler; /* that has ended before; NULL: none */
 	bool is_compiler;
 	struct run_limits limits;
+	const struct network_policy *policy; /* borrowed; NULL: no network was asked for */
 	uint64_t run;
+	int network_fd;               /* what it shares with its gate; -1: it has no network */
 	int report_fd;                /* what the interpreter told; -1: it was not asked */
 	int input_fd;                 /* write end of the program's stdin; -1 when ended */
 	int output_fds[PUMP_STREAMS]; /* read ends; -1 at their end */

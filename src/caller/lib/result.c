@@ -1,6 +1,7 @@
 #include "caller/lib/result.h"
 
 #include "api/denials.h"
+#include "api/network_record.h"
 #include "api/reply.h"
 #include "base/own.h"
 
@@ -54,6 +55,7 @@ static int make_json(struct pump *p, const struct run_limits *limits, char **ret
 	unsigned char bytes[ID_BYTES];
 	char id[2 * ID_BYTES + 1];
 	struct api_compile compile;
+	cleanup_free struct network_record *network = NULL;
 	/* A program that did not compile has no streams, and no run of its own. */
 	bool interleaved = (p->request->flags & GBX_INTERLEAVED) && p->run > 0;
 	size_t len;
@@ -65,6 +67,8 @@ static int make_json(struct pump *p, const struct run_limits *limits, char **ret
 		return -EIO;
 	for (size_t i = 0; i < ID_BYTES; i++)
 		(void)snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+	if (p->network_fd >= 0)
+		network = api_network_read(p->network_fd);
 	if (p->report_fd >= 0)
 		api_report_read(p->report_fd, &report);
 	*ret = api_reply_json(
@@ -85,6 +89,9 @@ static int make_json(struct pump *p, const struct run_limits *limits, char **ret
 			.timeline = interleaved ? &p->timeline : NULL,
 			.submitted_ns = p->submitted_ns,
 			.report = &report,
+			.networked = p->network_fd >= 0,
+			.policy = p->policy,
+			.network = network,
 		},
 		&len);
 	return *ret ? 0 : -ENOMEM;
@@ -97,7 +104,11 @@ static int make_denials(struct pump *p, const struct run_limits *limits, struct 
 		.result = &p->result, .limits = limits, .settings = &p->session->hello.settings
 	};
 	struct denials d;
+	cleanup_free struct network_record *network =
+		p->network_fd >= 0 ? api_network_read(p->network_fd) : NULL;
 
+	of.networked = p->network_fd >= 0;
+	of.network = network;
 	out = output_view(&p->captures[PUMP_OUT]);
 	err = output_view(&p->captures[PUMP_ERR]);
 	/* Nobody has asked for what is kept only to be looked at here. */

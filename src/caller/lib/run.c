@@ -2,7 +2,9 @@
  *
  * The checks say in a sentence what the supervisor would only refuse; it checks again. */
 #include "api/compile.h"
+#include "api/network_record.h"
 #include "api/report.h"
+#include "api/request_network.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/io.h"
@@ -157,12 +159,14 @@ struct content {
 	char *inputs; /* NULL: none */
 	size_t inputs_len;
 	struct run_limits limits;
-	uint32_t language; /* its number */
+	uint32_t language;              /* its number */
+	struct network_policy *network; /* NULL: none is asked for */
 };
 
 static void drop_content(struct content *c)
 {
 	free(c->inputs);
+	free(c->network);
 }
 
 /* Sealed, so that the supervisor need not fear that it changes under its hands. */
@@ -187,14 +191,14 @@ static int make_code(const struct content *c, int *ret_fd, struct fault *f)
 }
 
 /* The channel does not block, but its buffer may be full of cancels that came late. */
-static int send_submit(
-	int channel_fd, const struct msg_submit *m, const int fds[MSG_FDS_MAX], struct fault *f)
+static int send_message(
+	int channel_fd, enum msg_type type, const void *m, const int *fds, struct fault *f)
 {
 	struct pollfd room = { .fd = channel_fd, .events = POLLOUT };
 	int r;
 
 	for (;;) {
-		r = channel_send(channel_fd, MSG_SUBMIT, m, fds);
+		r = channel_send(channel_fd, type, m, fds);
 		if (r != -EAGAIN)
 			break;
 		(void)poll(&room, 1, -1);
@@ -219,11 +223,23 @@ static uint32_t report_of(const struct gbx_request *q)
 	       (q->flags & GBX_SVG ? REPORT_SVG : 0) | (q->flags & GBX_NO_PNG ? 0 : REPORT_PNG);
 }
 
+/* Ahead of its SUBMIT. */
+static int send_network(struct pump *p, const struct network_policy *asked, struct fault *f)
+{
+	const struct msg_network m = { .run = p->run };
+
+	p->network_fd = api_network_make(asked);
+	if (p->network_fd < 0)
+		return fault_set(f, p->network_fd, "memory for the network");
+	return send_message(p->session->channel_fd, MSG_NETWORK, &m, &p->network_fd, f);
+}
+
 /* Send the run off; whatever happens, our copies of its ends are closed then. */
 static int submit(struct pump *p, const struct content *c, int theirs[3], struct fault *f)
 {
 	cleanup_fd int code = -1, in = take_fd(&theirs[0]), out = take_fd(&theirs[1]),
 		       err = take_fd(&theirs[2]);
+	bool networked = c->network && !p->is_compiler;
 	int r;
 
 	r = make_code(c, &code, f);
@@ -234,7 +250,11 @@ static int submit(struct pump *p, const struct content *c, int theirs[3], struct
 		return fault_set(f, p->report_fd, "memory for the report");
 	p->run = ++p->session->last_run;
 	p->submitted_ns = clock_ns();
-	return send_submit(p->session->channel_fd,
+	if (networked)
+		r = send_network(p, c->network, f);
+	if (r < 0)
+		return r;
+	return send_message(p->session->channel_fd, MSG_SUBMIT,
 		&(struct msg_submit){
 			.run = p->run,
 			.limits = p->limits,
@@ -245,6 +265,7 @@ static int submit(struct pump *p, const struct content *c, int theirs[3], struct
 			.build = p->compiler ? p->compiler->run : 0,
 			.code_bytes = c->request->code_len,
 			.inputs_bytes = c->inputs_len,
+			.allow_network = networked,
 			.collect = p->is_compiler ? COLLECT_NEVER : collect_when(c->request),
 			.report = p->is_compiler ? 0 : report_of(c->request),
 		},
@@ -327,15 +348,17 @@ static int run_parts(
 		compiler = calloc(1, sizeof(*compiler));
 	if (!p || (offer->compiled && !compiler))
 		return fault_set(f, -ENOMEM, "run");
-	p->report_fd = p->input_fd = p->output_fds[PUMP_OUT] = p->output_fds[PUMP_ERR] = -1;
+	p->network_fd = p->report_fd = p->input_fd = p->output_fds[PUMP_OUT] =
+		p->output_fds[PUMP_ERR] = -1;
 	if (c->request->image)
 		p->image = c->request->image;
 	else
 		p->language = offer->name;
 	p->limits = c->limits;
+	p->policy = c->network;
 	if (compiler) {
-		compiler->report_fd = compiler->input_fd = compiler->output_fds[PUMP_OUT] =
-			compiler->output_fds[PUMP_ERR] = -1;
+		compiler->network_fd = compiler->report_fd = compiler->input_fd =
+			compiler->output_fds[PUMP_OUT] = compiler->output_fds[PUMP_ERR] = -1;
 		r = compile(p, compiler, s, c, f);
 	}
 	if (r > 0)
@@ -344,6 +367,15 @@ static int run_parts(
 		return r;
 	r = result_make(p, &c->limits, ret);
 	return r < 0 ? fault_set(f, r, "result") : 0;
+}
+
+static int choose_network(
+	const struct settings *s, const char *text, struct network_policy **ret, struct fault *f)
+{
+	if (!s->network)
+		return fault_say(f, -EOPNOTSUPP, "network: runs get none here: %s",
+			network_why_text(s->network_why));
+	return request_network_parse(text, s, ret, f);
 }
 
 static int run(
@@ -363,6 +395,8 @@ static int run(
 			&(struct inputs_bounds){ settings, &content.limits,
 				s->offers.of[content.language].main_file },
 			&content.inputs, &content.inputs_len, f);
+	if (r == 0 && q->network)
+		r = choose_network(settings, q->network, &content.network, f);
 	return r < 0 ? r : run_parts(s, &content, ret, f);
 }
 

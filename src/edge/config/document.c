@@ -4,7 +4,6 @@
 #include "base/fault.h"
 #include "base/likeness.h"
 #include "edge/config/value.h"
-#include "wire/layer.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -237,6 +236,8 @@ static const cyaml_schema_value_t item = {
 	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, SETTING_TEXT_MAX),
 };
 
+#define LIST_MAX 1024 /* which of its items there may be is said where they are read */
+
 static void make_schema(cyaml_schema_field_t fields[CONFIG_SETTINGS + 1])
 {
 	memset(fields, 0, sizeof(*fields) * (CONFIG_SETTINGS + 1)); /* the last one ends it */
@@ -247,11 +248,11 @@ static void make_schema(cyaml_schema_field_t fields[CONFIG_SETTINGS + 1])
 
 		field->key = keys[i];
 		field->value.flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL;
-		if (types[i] == VALUE_LAYER_SET) {
+		if (types[i] == VALUE_LAYER_SET || types[i] == VALUE_RULES) {
 			field->value.type = CYAML_SEQUENCE;
 			field->value.data_size = sizeof(char *);
 			field->value.sequence.entry = &item;
-			field->value.sequence.max = LAYER_MAX;
+			field->value.sequence.max = LIST_MAX;
 			field->data_offset = at + (uint32_t)offsetof(struct file_value, items);
 			field->count_offset = at + (uint32_t)offsetof(struct file_value, count);
 			field->count_size = sizeof(unsigned);
@@ -262,6 +263,58 @@ static void make_schema(cyaml_schema_field_t fields[CONFIG_SETTINGS + 1])
 			field->data_offset = at + (uint32_t)offsetof(struct file_value, text);
 		}
 	}
+}
+
+/* Where `scalar` stands behind `from`, if it is written as it is read. Comments are none. */
+static struct document_place find_item(
+	const struct document *text, const char *scalar, struct document_place from)
+{
+	const char *p = text->bytes, *end = p + text->len;
+	struct document_place at = { 1, 1 };
+	size_t len = strlen(scalar);
+	char before = '\n';
+
+	for (; p < end; before = *p++) {
+		bool behind =
+			at.line > from.line || (at.line == from.line && at.column > from.column);
+
+		if (*p == '#' && (before == ' ' || before == '\t' || before == '\n')) {
+			p = memchr(p, '\n', (size_t)(end - p));
+			if (!p)
+				break;
+		}
+		if (behind && strchr(" \t\n[,\"'", before) && (size_t)(end - p) >= len &&
+			memcmp(p, scalar, len) == 0)
+			return at;
+		if (*p == '\n')
+			at = (struct document_place){ at.line + 1, 1 };
+		else
+			at.column++;
+	}
+	return nowhere;
+}
+
+/* Each with its own place, so that what is wrong in it can be pointed at. */
+static int apply_rules(const struct document *text, const char *key, const struct file_value *v,
+	struct config *c, struct fault *f)
+{
+	struct document_place last = document_find(text, key, true, nowhere);
+	int r = 0;
+
+	for (unsigned n = 0; n < v->count && r == 0; n++) {
+		struct document_place at = find_item(text, v->items[n], last);
+		const struct config_source from = {
+			.origin = ORIGIN_FILE,
+			.file = text->name,
+			.line = at.line > 0 ? at.line : last.line,
+			.column = at.column,
+		};
+
+		if (at.line > 0)
+			last = at;
+		r = config_set(c, key, v->items[n], &from, f);
+	}
+	return r;
 }
 
 static int apply(
@@ -279,7 +332,9 @@ static int apply(
 
 		if (v->text)
 			r = config_set(c, keys[i], v->text, &from, f);
-		for (unsigned n = 0; n < v->count && r == 0; n++)
+		if (types[i] == VALUE_RULES)
+			r = r < 0 ? r : apply_rules(text, keys[i], v, c, f);
+		for (unsigned n = 0; types[i] != VALUE_RULES && n < v->count && r == 0; n++)
 			r = config_set(c, keys[i], v->items[n], &from, f);
 	}
 	return r;

@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -170,6 +171,35 @@ static void look_at_host(struct config_host *ret, char name[FILE_NAME_MAX])
 }
 _Static_assert(CONFIG_FD_FILE == 5, "the path above names it");
 
+/* What is sent on as memory: made ahead, and mapped, as a process that has given up everything can
+ * neither make a file nor let one grow. */
+struct sent_policy {
+	int fd;
+	struct network_policy *at;
+};
+
+static void sent_policy_done(struct sent_policy *p)
+{
+	if (p->at)
+		(void)munmap(p->at, sizeof(*p->at));
+	if (p->fd >= 0)
+		(void)close(p->fd);
+}
+
+static int make_policy(struct sent_policy *p, struct fault *f)
+{
+	void *at;
+
+	p->fd = memfd_create("network-policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (p->fd < 0 || ftruncate(p->fd, (off_t)sizeof(*p->at)) < 0)
+		return fault_set(f, -errno, "memory for the network's rules");
+	at = mmap(NULL, sizeof(*p->at), PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
+	if (at == MAP_FAILED)
+		return fault_set(f, -errno, "map the network's rules");
+	p->at = at;
+	return 0;
+}
+
 /* An unprivileged `serve --config-check` has nothing to give up, and reads what its own
  * user wrote; the supervisor, which is root, never comes this way. */
 static int give_up(struct fault *f)
@@ -215,7 +245,18 @@ static int configure(const struct config_host *host, const char *name, struct co
 	return broken ? fault_say(f, -EINVAL, "%s", broken) : 0;
 }
 
-static int answer(const struct config *c, const struct languages *l)
+/* Nothing that is mapped for writing can be sealed. */
+static int seal_policy(const struct config *c, struct sent_policy *p, struct fault *f)
+{
+	int r;
+
+	memcpy(p->at, &c->policy, sizeof(*p->at));
+	(void)munmap(take_ptr(p->at), sizeof(*p->at));
+	r = io_seal(p->fd);
+	return r < 0 ? fault_set(f, r, "seal the network's rules") : 0;
+}
+
+static int answer(const struct config *c, const struct languages *l, int policy_fd)
 {
 	int r = 0;
 
@@ -224,7 +265,7 @@ static int answer(const struct config *c, const struct languages *l)
 			&(struct msg_language){ .language = l->of[i] }, NULL);
 	if (r == 0)
 		r = channel_send(CONFIG_FD_CHANNEL, MSG_CONFIG,
-			&(struct msg_config){ .settings = c->settings }, NULL);
+			&(struct msg_config){ .settings = c->settings }, &policy_fd);
 	return r;
 }
 
@@ -236,15 +277,20 @@ int role_config(void)
 	struct config_host host = { 0 };
 	struct fault f = { 0 };
 	char name[FILE_NAME_MAX];
+	struct sent_policy policy CLEANUP(sent_policy_done) = { .fd = -1 };
 	int r;
 
 	log_setup("config", LOG_LEVEL_INFO);
 	look_at_host(&host, name);
-	r = give_up(&f);
+	r = make_policy(&policy, &f);
+	if (r == 0)
+		r = give_up(&f);
 	if (r == 0)
 		r = configure(&host, name, &c, &l, &f);
 	if (r == 0)
-		r = answer(&c, &l);
+		r = seal_policy(&c, &policy, &f);
+	if (r == 0)
+		r = answer(&c, &l, policy.fd);
 	else
 		(void)channel_send(CONFIG_FD_CHANNEL, MSG_CONFIG_BAD,
 			&(struct msg_config_bad){ .fault = f }, NULL);

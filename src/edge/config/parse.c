@@ -1,5 +1,6 @@
 #include "edge/config/parse.h"
 
+#include "api/network.h"
 #include "base/check.h"
 #include "base/fault.h"
 #include "edge/config/languages.h"
@@ -58,6 +59,9 @@ static const char *describe(
 								   : key[i];
 		name[i] = '\0';
 		(void)snprintf(room, SOURCE_TEXT_MAX, "environment " ENVIRONMENT_MARK "%s", name);
+	} else if (from->origin == ORIGIN_FILE && from->column > 0) {
+		(void)snprintf(room, SOURCE_TEXT_MAX, "%.80s line %u, column %u", from->file,
+			from->line, from->column);
 	} else if (from->origin == ORIGIN_FILE && from->line > 0) {
 		(void)snprintf(room, SOURCE_TEXT_MAX, "%.90s line %u", from->file, from->line);
 	} else if (from->origin == ORIGIN_FILE) {
@@ -101,7 +105,8 @@ static int complain(const struct setting *s, const char *value, int why,
 	char quoted[VALUE_QUOTE_MAX], source[SOURCE_TEXT_MAX];
 	char least[VALUE_TEXT_MAX], most[VALUE_TEXT_MAX], range[2 * VALUE_TEXT_MAX + 16] = "";
 
-	if (value_is_number(s->type) && s->type != VALUE_BOOL && s->type != VALUE_LEVEL)
+	if (value_is_number(s->type) && s->type != VALUE_BOOL && s->type != VALUE_SWITCH &&
+		s->type != VALUE_LEVEL)
 		(void)snprintf(range, sizeof(range), "%s%s to %s",
 			s->least == 0 && least_number(s) > 0 ? "0 or " : "",
 			value_format(s->type, least_number(s), least),
@@ -188,6 +193,74 @@ static int set_listen(struct settings *to, const struct setting *s, const char *
 	return r;
 }
 
+/* The list that a setting of rules stands for. */
+static struct network_rule *rules_of(
+	struct config *c, const struct setting *s, uint32_t **ret_count)
+{
+	bool allow = s->offset == offsetof(struct settings, network_allow);
+
+	*ret_count = allow ? &c->policy.allow_count : &c->policy.deny_count;
+	return allow ? c->policy.allow : c->policy.deny;
+}
+
+/* A rule that is none: what network_rule_parse() has said of it. */
+struct bad_rule {
+	const char *text;
+	size_t len;
+	const char *why;
+	size_t at;
+};
+
+static int complain_rule(const struct setting *s, const struct config_source *from,
+	const struct bad_rule *bad, struct fault *f)
+{
+	struct config_source there = *from;
+	char source[SOURCE_TEXT_MAX];
+	int shown = bad->len < VALUE_QUOTE_MAX ? (int)bad->len : VALUE_QUOTE_MAX - 1;
+	char text[VALUE_QUOTE_MAX], quoted[VALUE_QUOTE_MAX];
+
+	(void)snprintf(text, sizeof(text), "%.*s", shown, bad->text);
+	if (there.column > 0)
+		there.column += (uint32_t)bad->at;
+	return fault_say(f, -EINVAL, "%s: \"%s\" %s (byte %zu; %s)", s->key,
+		value_quote(text, quoted), bad->why, bad->at + 1, describe(&there, s->key, source));
+}
+
+static int set_rules(struct config *c, const struct setting *s, const char *value,
+	const struct config_source *from, struct fault *f)
+{
+	struct network_rule new[NETWORK_RULES_MAX], *rules;
+	uint32_t count = 0, *old;
+	char source[SOURCE_TEXT_MAX];
+
+	rules = rules_of(c, s, &old);
+	if (c->sources[s - table].origin == from->origin)
+		count = *old;
+	for (const char *rule = value; rule; count++) {
+		const char *comma = strchr(rule, ',');
+		size_t len = comma ? (size_t)(comma - rule) : strlen(rule), at;
+		const char *why;
+
+		if (len == 0 && rule == value && !comma)
+			break; /* none */
+		if (count == NETWORK_RULES_MAX)
+			return fault_say(f, -EINVAL, "%s: more than %u rules (%s)", s->key,
+				NETWORK_RULES_MAX, describe(from, s->key, source));
+		why = network_rule_parse(rule, len, &new[count], &at);
+		if (why)
+			return complain_rule(s, from, &(struct bad_rule){ rule, len, why, at }, f);
+		rule = comma ? comma + 1 : NULL;
+	}
+	if (c->sources[s - table].origin != from->origin)
+		*old = 0;
+	for (uint32_t i = *old; i < count; i++)
+		rules[i] = new[i];
+	memset(&rules[count], 0, (NETWORK_RULES_MAX - count) * sizeof(rules[0]));
+	*old = count;
+	memcpy((char *)&c->settings + s->offset, &count, sizeof(count));
+	return 0;
+}
+
 int config_set(struct config *c, const char *key, const char *value,
 	const struct config_source *from, struct fault *f)
 {
@@ -203,6 +276,12 @@ int config_set(struct config *c, const char *key, const char *value,
 			describe(from, quoted, where));
 	}
 	source = &c->sources[s - table];
+	if (s->type == VALUE_RULES) {
+		r = set_rules(c, s, value, from, f);
+		if (r == 0)
+			*source = *from;
+		return r;
+	}
 	if (s->type == VALUE_TEXT || s->type == VALUE_MODULES || s->type == VALUE_IMAGE)
 		r = set_text(&c->settings, s, value);
 	else if (s->type == VALUE_LISTEN)
@@ -339,6 +418,20 @@ static int check_order(
 		describe(&c->sources[high - table], high_key, from_b));
 }
 
+/* What the supervisor does not have to know: for the gates alone. */
+static void settle_policy(struct config *c)
+{
+	struct network_policy *p = &c->policy;
+
+	p->max_connections = c->settings.network_connections;
+	p->max_bytes = c->settings.network_bytes;
+	p->max_rate = c->settings.network_rate;
+	if (p->allow_count > 0)
+		return;
+	p->allow_count = 1; /* what is public */
+	p->allow[0].port_max = UINT16_MAX;
+}
+
 int config_settle(struct config *c, const struct config_host *host, struct fault *f)
 {
 	static const char *const pairs[][2] = {
@@ -362,6 +455,7 @@ int config_settle(struct config *c, const struct config_host *host, struct fault
 		if (r < 0)
 			return r;
 	}
+	settle_policy(c);
 	if (!s->insecure && !listen_is_local(&s->listen))
 		return fault_say(f, -EINVAL,
 			"listen: the address is beyond loopback (%s), and there are no keys that "

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "wire/network.h"
 #include "wire/settings.h"
 
 #include <stddef.h>
@@ -32,10 +33,12 @@ struct config_source {
 	enum config_origin origin;
 	const char *file; /* ORIGIN_FILE: its name, borrowed */
 	uint32_t line;    /* ORIGIN_FILE: 0 when not known */
+	uint32_t column;  /* of an item of a list: where its text begins; else 0 */
 };
 
 struct config {
 	struct settings settings;
+	struct network_policy policy; /* of the settings network-…; complete once it is settled */
 	struct config_source sources[CONFIG_SETTINGS]; /* in the order of SETTINGS */
 };
 
@@ -49,8 +52,8 @@ struct config_host {
 void config_init(struct config *c) __attribute__((nonnull));
 
 /* Set one key from its text. The fault names key, value, what would be right, and the
- * source. A list of layers is one text with commas; a second one from the same origin
- * adds to it, one from another origin replaces it. */
+ * source. A list of layers, or of rules, is one text with commas; a second one from the
+ * same origin adds to it, one from another origin replaces it. */
 int config_set(struct config *c, const char *key, const char *value,
 	const struct config_source *from, struct fault *f) __attribute__((nonnull));
 

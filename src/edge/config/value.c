@@ -18,6 +18,8 @@ const char *value_expectation(enum value_type type)
 		[VALUE_DURATION] = "a duration such as 3, 1.5s or 200ms",
 		[VALUE_CPUS] = "a number of CPUs such as 2 or 0.5",
 		[VALUE_BOOL] = "true or false",
+		[VALUE_SWITCH] = "off, on or auto",
+		[VALUE_RULES] = "a rule for the network",
 		[VALUE_TEXT] = "an absolute path without \"..\"",
 		[VALUE_MODULES] = "names of modules with commas between them",
 		[VALUE_IMAGE] = "the name of an image: letters, digits, -, _ and .",
@@ -33,7 +35,7 @@ const char *value_expectation(enum value_type type)
 bool value_is_number(enum value_type type)
 {
 	return type != VALUE_TEXT && type != VALUE_MODULES && type != VALUE_IMAGE &&
-	       type != VALUE_LAYER_SET && type != VALUE_LISTEN;
+	       type != VALUE_LAYER_SET && type != VALUE_RULES && type != VALUE_LISTEN;
 }
 
 static int parse_level(const char *text, uint64_t *ret)
@@ -44,6 +46,23 @@ static int parse_level(const char *text, uint64_t *ret)
 		return -EINVAL;
 	*ret = level;
 	return 0;
+}
+
+static int parse_switch(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *word;
+		enum setting_switch is;
+	} words[] = { { "off", SWITCH_OFF }, { "false", SWITCH_OFF }, { "on", SWITCH_ON },
+		{ "true", SWITCH_ON }, { "auto", SWITCH_AUTO } };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (strcmp(words[i].word, text) == 0) {
+			*ret = words[i].is;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 int value_parse_number(enum value_type type, const char *text, uint64_t *ret)
@@ -62,6 +81,8 @@ int value_parse_number(enum value_type type, const char *text, uint64_t *ret)
 		return quantity_cpus(text, ret);
 	if (type == VALUE_LEVEL)
 		return parse_level(text, ret);
+	if (type == VALUE_SWITCH)
+		return parse_switch(text, ret);
 	r = quantity_bool(text, &yes);
 	if (r == 0)
 		*ret = yes;

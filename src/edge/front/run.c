@@ -104,7 +104,7 @@ static int send_network(struct run *r, uint64_t number, struct link *link, struc
 	const struct msg_network m = { .run = number };
 	int fd, e;
 
-	r->network_fd = api_network_make();
+	r->network_fd = api_network_make(r->request.network);
 	if (r->network_fd < 0)
 		return fault_set(f, r->network_fd, "memory for the network");
 	fd = fcntl(r->network_fd, F_DUPFD_CLOEXEC, 0);

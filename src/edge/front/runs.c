@@ -308,6 +308,7 @@ static void answer_result(const struct runs *rs, struct run *r, const struct msg
 
 	http_request_set_data(req, NULL);
 	reply.network = network;
+	reply.policy = r->request.network;
 	reply.networked = r->request.allow_network && !failed;
 	show_files(&reply, r, m);
 	output_init(&none, 1);

@@ -75,13 +75,13 @@ static int look_at_interfaces(struct host *ret, struct fault *f)
 	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
 		struct network_address a;
 
-		/* What no run may reach anyway needs no place. */
-		if (!address_of(i->ifa_addr, &a) || network_special(&a) != NETWORK_ALLOWED)
+		/* Those of the loopback are known without being looked at. */
+		if (!address_of(i->ifa_addr, &a) || network_special(&a) == NETWORK_LOOPBACK)
 			continue;
 		if (ret->own_count == RULES_OWN_MAX) {
 			freeifaddrs(all);
 			return fault_say(f, -E2BIG,
-				"the machine has more than %u public addresses: not all could be "
+				"the machine has more than %u addresses: not all could be "
 				"denied",
 				RULES_OWN_MAX);
 		}
@@ -138,20 +138,33 @@ static int open_memory(int fd, struct network_memory **ret, struct fault *f)
 	return 0;
 }
 
-/* From a copy: who shares the memory could change it while it is looked at. */
-static int read_policy(
-	const struct network_memory *memory, struct network_policy *ret, struct fault *f)
+/* Into a copy: who shares the memory could change it while it is looked at. */
+static int read_policy(const struct network_policy *shared, const char *whose,
+	struct network_policy *ret, struct fault *f)
 {
 	const char *rule;
 
-	memcpy(ret, &memory->asked, sizeof(*ret));
+	memcpy(ret, shared, sizeof(*ret));
 	rule = network_policy_fault(ret);
-	return rule ? fault_say(f, -EPROTO, "the policy: %s", rule) : 0;
+	return rule ? fault_say(f, -EPROTO, "the %s's policy: %s", whose, rule) : 0;
+}
+
+/* The operator's, which is sealed. */
+static int read_ceiling(int fd, struct network_policy *ret, struct fault *f)
+{
+	void *at = mmap(NULL, sizeof(*ret), PROT_READ, MAP_PRIVATE, fd, 0);
+	int r;
+
+	if (at == MAP_FAILED)
+		return fault_set(f, -errno, "map the operator's policy");
+	r = read_policy(at, "operator", ret, f);
+	(void)munmap(at, sizeof(*ret));
+	return r;
 }
 
 static int carry(const struct msg *m, const struct host *host, struct fault *f)
 {
-	static struct network_policy ceiling = { .allow_count = 1 }, asked;
+	static struct network_policy ceiling, asked;
 	struct network_address servers[LOOKUPS_SERVERS_MAX];
 	struct network_memory *memory = NULL;
 	struct stack_plan plan = {
@@ -167,13 +180,11 @@ static int carry(const struct msg *m, const struct host *host, struct fault *f)
 	int r = open_memory(m->fds[1], &memory, f);
 
 	if (r == 0)
-		r = read_policy(memory, &asked, f);
+		r = read_policy(&memory->asked, "request", &asked, f);
+	if (r == 0)
+		r = read_ceiling(m->fds[2], &ceiling, f);
 	if (r < 0)
 		return r;
-	ceiling.allow[0].port_max = UINT16_MAX; /* everything that is public */
-	ceiling.max_connections = m->as.GATE.max_connections;
-	ceiling.max_bytes = m->as.GATE.max_bytes;
-	ceiling.max_rate = m->as.GATE.max_rate;
 	plan.shared = &memory->record;
 	plan.server_count = lookups_read_servers(host->resolv_conf, host->resolv_conf_len, servers);
 	s = stack_open(&plan, f);

@@ -52,36 +52,52 @@ static enum network_verdict whose(const struct rules *r, const struct network_ad
 	return v;
 }
 
-/* Only a range or an address names what is not public, for its ports: "*" and a name mean the
- * internet. */
-static bool is_named(const struct network_policy *p, const struct network_address *a, uint16_t port)
+static enum network_verdict kind_of(const struct rules *r, const struct network_address *a)
+{
+	enum network_verdict whom = whose(r, a), special = network_special(a);
+
+	return whom == NETWORK_OWN || special == NETWORK_ALLOWED ? whom : special;
+}
+
+/* Who connects there has not left the machine: 0.0.0.0 and :: are other words for its loopback. */
+static bool is_of_machine(enum network_verdict kind)
+{
+	return kind == NETWORK_OWN || kind == NETWORK_LOOPBACK || kind == NETWORK_THIS_HOST;
+}
+
+/* Only a range or an address names what is not public: "*" and a name mean the internet. And what is
+ * the machine's own only an address names: nobody who writes down a network means what listens on
+ * this end of it. */
+static bool names(const struct network_rule *rule, enum network_verdict kind)
+{
+	return rule->match == NETWORK_RANGE && (rule->prefix == 128 || !is_of_machine(kind));
+}
+
+/* For that port. */
+static bool is_named(const struct network_policy *p, const struct network_address *a,
+	enum network_verdict kind, uint16_t port)
 {
 	for (uint32_t i = 0; i < p->allow_count; i++)
-		if (p->allow[i].match == NETWORK_RANGE &&
-			network_rule_has_address(&p->allow[i], a, port))
+		if (names(&p->allow[i], kind) && network_rule_has_address(&p->allow[i], a, port))
 			return true;
 	return false;
 }
 
-static bool is_named_somewhere(const struct network_policy *p, const struct network_address *a)
+static bool is_named_somewhere(
+	const struct network_policy *p, const struct network_address *a, enum network_verdict kind)
 {
 	for (uint32_t i = 0; i < p->allow_count; i++)
-		if (p->allow[i].match == NETWORK_RANGE &&
+		if (names(&p->allow[i], kind) &&
 			network_rule_has_address_somewhere(&p->allow[i], a))
 			return true;
 	return false;
 }
 
-static enum network_verdict kind_of(const struct rules *r, const struct network_address *a)
-{
-	enum network_verdict special = network_special(a);
-
-	return special == NETWORK_ALLOWED ? whose(r, a) : special;
-}
-
 enum network_verdict rules_judge_answer(const struct rules *r, const struct network_address *a)
 {
-	return is_named_somewhere(&r->ceiling, a) ? NETWORK_ALLOWED : kind_of(r, a);
+	enum network_verdict kind = kind_of(r, a);
+
+	return is_named_somewhere(&r->ceiling, a, kind) ? NETWORK_ALLOWED : kind;
 }
 
 /* ---- Pins ---- */
@@ -153,7 +169,7 @@ enum network_verdict rules_judge(const struct rules *r, const struct network_add
 	enum network_verdict kind = kind_of(r, a);
 
 	*ret_name = name_of(r, a);
-	if (kind != NETWORK_ALLOWED && !is_named(ceiling, a, port))
+	if (kind != NETWORK_ALLOWED && !is_named(ceiling, a, kind, port))
 		return kind;
 	if (any_speaks(r, ceiling->deny, ceiling->deny_count, a, port) ||
 		!any_speaks(r, ceiling->allow, ceiling->allow_count, a, port))

@@ -12,7 +12,7 @@
 /* Answers of look-ups that are remembered: beyond that the one that was given longest ago is
  * forgotten, and with it that a name led to its address. */
 #define RULES_PINS_MAX 1024u
-#define RULES_OWN_MAX  64u
+#define RULES_OWN_MAX  1024u
 
 /* An address of the machine's, with the network that it is in: the first `bits` are those of its
  * neighbours, too. */
@@ -30,7 +30,7 @@ struct rules_pin {
 struct rules {
 	struct network_policy ceiling;       /* the operator's */
 	struct network_policy asked;         /* the request's */
-	struct rules_own own[RULES_OWN_MAX]; /* the machine's addresses */
+	struct rules_own own[RULES_OWN_MAX]; /* the machine's addresses, but its loopback's */
 	unsigned own_count;
 	struct rules_pin pins[RULES_PINS_MAX];
 	unsigned pin_count;

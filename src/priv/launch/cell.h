@@ -55,12 +55,6 @@ struct cell;
  * cell_unforked(); otherwise main is started cold. */
 typedef int cell_fork_fn(void *ctx, struct cell *c, int channel_fd);
 
-/* The operator's bounds for the network of one run. */
-struct network_most {
-	uint32_t connections; /* at once */
-	uint64_t bytes, rate; /* both directions together; in a second */
-};
-
 /* What every cell of this supervisor is made from. */
 struct cell_factory {
 	struct cgroup_tree *tree;
@@ -78,9 +72,9 @@ struct cell_factory {
 	struct run_limits usual; /* put in force ahead; a request with others pays for it */
 	cell_fork_fn *fork_main; /* NULL: every main is started cold */
 	void *fork_ctx;
-	uint32_t runs_max;                /* programs in one cage, one after the other */
-	struct network_most network_most; /* what gates let a run have, whatever it asks for */
-	bool network; /* cells have an interface beside their loopback; each serves once */
+	uint32_t runs_max; /* programs in one cage, one after the other */
+	int policy_fd;     /* borrowed: what gates let a run have, whatever it asks for */
+	bool network;      /* cells have an interface beside their loopback; each serves once */
 };
 
 struct cell {

@@ -2,15 +2,18 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "kernel/process.h"
 #include "kernel/sys.h"
 #include "wire/channel.h"
+#include "wire/network.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The manifests, carried in the program (src/priv/meson.build). */
@@ -50,26 +53,42 @@ static int take_language(struct languages *l, const struct language *new, struct
 	return 0;
 }
 
-static int take_settings(struct settings *ret, const struct languages *l,
-	const struct settings *new, struct fault *f)
+/* Of which gates are sure that nobody changes it under their eyes. */
+static const char *policy_fault(int fd)
 {
-	const char *rule = settings_fault(new);
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
 
-	if (!rule && l->count == 0)
-		rule = "there is no language";
-	if (rule)
-		return fault_say(f, -EPROTO, "settings: %s", rule);
-	*ret = *new;
-	return 0;
+	if (seals < 0 || (seals & IO_SEALS) != IO_SEALS)
+		return "the network's policy is not sealed memory";
+	if (fstat(fd, &st) < 0 || st.st_size != (off_t)sizeof(struct network_policy))
+		return "the network's policy is not of its size";
+	return NULL;
 }
 
-static int await_config(
-	int channel, struct settings *ret, struct languages *ret_languages, struct fault *f)
+static int take_config(struct boot *ret, struct msg *m, struct fault *f)
+{
+	const struct settings *new = &m->as.CONFIG.settings;
+	const char *rule = settings_fault(new);
+
+	if (!rule && ret->languages->count == 0)
+		rule = "there is no language";
+	if (!rule)
+		rule = policy_fault(m->fds[0]);
+	if (!rule) {
+		*ret->settings = *new;
+		ret->policy_fd = take_fd(&m->fds[0]);
+	}
+	msg_done(m);
+	return rule ? fault_say(f, -EPROTO, "settings: %s", rule) : 0;
+}
+
+static int await_config(int channel, struct boot *ret, struct fault *f)
 {
 	static struct msg m;
 	int r;
 
-	ret_languages->count = 0;
+	ret->languages->count = 0;
 	for (;;) {
 		r = receive(channel, &m, f);
 		if (r < 0)
@@ -79,8 +98,8 @@ static int await_config(
 			return fault_launder(f);
 		}
 		if (m.type == MSG_CONFIG)
-			return take_settings(ret, ret_languages, &m.as.CONFIG.settings, f);
-		r = take_language(ret_languages, &m.as.LANGUAGE.language, f);
+			return take_config(ret, &m, f);
+		r = take_language(ret->languages, &m.as.LANGUAGE.language, f);
 		if (r < 0)
 			return r;
 	}
@@ -100,8 +119,7 @@ static void end_child(struct process *p)
 	process_close(p);
 }
 
-int boot_settings(
-	int self_fd, struct settings *ret, struct languages *ret_languages, struct fault *f)
+int boot_settings(int self_fd, struct boot *ret, struct fault *f)
 {
 	cleanup_fd int ours = -1, theirs = -1, manifests = -1;
 	cleanup_fd int passwd = open_or_empty("/etc/passwd"), group = open_or_empty("/etc/group");
@@ -136,7 +154,7 @@ int boot_settings(
 		r = process_release(&child, f);
 	drop_fd(&theirs);
 	if (r == 0)
-		r = await_config(ours, ret, ret_languages, f);
+		r = await_config(ours, ret, f);
 	if (child.pid > 0)
 		end_child(&child);
 	(void)close(BOOT_OVERRIDES);

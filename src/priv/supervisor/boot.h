@@ -3,7 +3,7 @@
  *
  *   runs in    the supervisor and the probe, at start
  *   blocks     until the config process has answered; at most BOOT_TIMEOUT_MS
- *   trusts     only what settings_fault() and language_fault() have passed
+ *   trusts     only what settings_fault() and language_fault() have passed, and no byte of the policy
  */
 #pragma once
 
@@ -21,6 +21,13 @@ enum boot_fd {
 	BOOT_CONFIG = 5     /* the YAML file, or /dev/null */
 };
 
-/* `self_fd` is the program's own image. Closes BOOT_OVERRIDES and BOOT_CONFIG. */
-int boot_settings(int self_fd, struct settings *ret, struct languages *ret_languages,
-	struct fault *f) __attribute__((nonnull));
+/* What is set. */
+struct boot {
+	struct settings *settings;
+	struct languages *languages;
+	int policy_fd; /* sealed, of a struct network_policy's size; nobody here looks into it */
+};
+
+/* `self_fd` is the program's own image. Closes BOOT_OVERRIDES and BOOT_CONFIG. 0: *ret is filled, and
+ * its descriptor the caller's. */
+int boot_settings(int self_fd, struct boot *ret, struct fault *f) __attribute__((nonnull));

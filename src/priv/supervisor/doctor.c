@@ -2,6 +2,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "priv/launch/gate.h"
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/engine.h"
 #include "wire/channel.h"
@@ -30,6 +31,20 @@ static void send_advice(const struct fault *why)
 	(void)channel_send(BOOT_CHANNEL, MSG_LAYER, &m, NULL);
 }
 
+/* Whether runs can have one, and why; what carries their packets has to start for that. */
+static void say_network(const struct engine *e)
+{
+	struct fault f = { 0 };
+
+	if (e->settings.network && gate_try(&e->factory, &f) < 0)
+		(void)fault_wrap(&f, "runs get no network");
+	else
+		(void)fault_say(&f, -1, "runs %s: %s",
+			e->settings.network ? "can have a network" : "get no network",
+			network_why_text(e->settings.network_why));
+	send_advice(&f);
+}
+
 int role_probe(void)
 {
 	static struct engine e;
@@ -39,6 +54,7 @@ int role_probe(void)
 
 	log_setup("probe", LOG_LEVEL_ERR);
 	engine_clear(&e);
+	e.listens = true;
 	r = engine_open(&e, true, &f);
 	send_layers(&e);
 	/* A missing layer has been sent as such. */
@@ -54,6 +70,8 @@ int role_probe(void)
 			e.no_records.text);
 		send_advice(&f);
 	}
+	if (r == 0)
+		say_network(&e);
 	end.would_start = r == 0;
 	(void)channel_send(BOOT_CHANNEL, MSG_LAYERS_END, &end, NULL);
 	engine_close(&e);

@@ -32,7 +32,7 @@ void engine_clear(struct engine *e)
 	cgroup_clear(&e->others);
 	cgroup_clear(&e->collectors);
 	cgroup_clear(&e->gates);
-	e->gate_fd = -1;
+	e->gate_fd = e->policy_fd = -1;
 	taskstats_clear(&e->records);
 	e->lease.fd = e->self_fd = e->box_fd = -1;
 }
@@ -147,15 +147,44 @@ static int make_groups(struct engine *e, struct fault *f)
 	return r;
 }
 
-/* What runs with a network need of the host. */
-static int open_network(struct engine *e, struct fault *f)
+static int open_gate(struct engine *e, struct fault *f)
 {
-	int r = tun_check(f);
+	int r = process_image("glovebox-gate", gate_image_start,
+		(size_t)(gate_image_end - gate_image_start), &e->gate_fd, f);
 
-	if (r == 0)
-		r = process_image("glovebox-gate", gate_image_start,
-			(size_t)(gate_image_end - gate_image_start), &e->gate_fd, f);
 	return r < 0 ? r : gate_check(e->gate_fd, f);
+}
+
+/* May runs have a network? By itself only where nobody but this machine's own processes asks, and
+ * where it can be given; `on` where it cannot is no start. */
+static int settle_network(struct engine *e, struct fault *f)
+{
+	struct settings *s = &e->settings;
+	bool wanted = s->network == SWITCH_ON;
+	struct fault absent = { 0 };
+
+	s->network_why = NETWORK_WHY_LOCAL;
+	if (s->network == SWITCH_OFF)
+		s->network_why = NETWORK_WHY_IS_OFF;
+	else if (wanted)
+		s->network_why = NETWORK_WHY_IS_ON;
+	else if (e->listens && !listen_is_local(&s->listen))
+		s->network_why = NETWORK_WHY_BEYOND;
+	s->network = wanted || s->network_why == NETWORK_WHY_LOCAL;
+	if (!s->network)
+		return 0;
+	if (tun_check(&absent) < 0)
+		s->network_why = NETWORK_WHY_NO_DEVICE;
+	else if (open_gate(e, &absent) < 0)
+		s->network_why = NETWORK_WHY_NO_GATE;
+	if (absent.code == 0)
+		return 0;
+	s->network = 0;
+	if (wanted)
+		*f = absent;
+	else
+		log_warn("network", "on=0 why=%s", LQ(absent.text));
+	return wanted ? f->code : 0;
 }
 
 static int prepare(struct engine *e, struct fault *f)
@@ -194,9 +223,9 @@ static int prepare(struct engine *e, struct fault *f)
 	r = use_image(e, f);
 	if (r < 0)
 		return r;
-	r = make_groups(e, f);
-	if (r == 0 && e->settings.network)
-		r = open_network(e, f);
+	r = settle_network(e, f);
+	if (r == 0)
+		r = make_groups(e, f);
 	if (r < 0)
 		return r;
 	e->factory = (struct cell_factory){
@@ -206,8 +235,8 @@ static int prepare(struct engine *e, struct fault *f)
 		.image_zygotes = &e->others,
 		.collectors = &e->collectors,
 		.gates = &e->gates,
-		.network_most = { e->settings.network_connections, e->settings.network_bytes,
-			e->settings.network_rate },
+		.policy_fd = e->policy_fd,
+		.usual = e->settings.def,
 		.view = e->image.image[0] ? &e->image : &e->view,
 		.runtime = &e->settings.runtime,
 		.box_image_fd = e->box_fd,
@@ -245,6 +274,7 @@ static void try_records(struct engine *e)
 
 int engine_open(struct engine *e, bool pooled, struct fault *f)
 {
+	struct boot boot = { &e->settings, &e->languages, -1 };
 	int r = check_rights(&e->layers, f);
 
 	if (r == 0)
@@ -256,9 +286,10 @@ int engine_open(struct engine *e, bool pooled, struct fault *f)
 	if (r == 0 && pooled && taskstats_open(&e->records, &e->no_records) < 0)
 		taskstats_clear(&e->records);
 	if (r == 0)
-		r = boot_settings(e->self_fd, &e->settings, &e->languages, f);
+		r = boot_settings(e->self_fd, &boot, f);
 	if (r < 0)
 		return r;
+	e->policy_fd = boot.policy_fd;
 	if (!pooled)
 		e->settings.pool_size = 0;
 	layers_probe_kernel(&e->layers, &e->settings);
@@ -297,6 +328,7 @@ void engine_close(struct engine *e)
 	drop_fd(&e->self_fd);
 	drop_fd(&e->box_fd);
 	drop_fd(&e->gate_fd);
+	drop_fd(&e->policy_fd);
 	lease_release(&e->lease);
 }
 

@@ -27,6 +27,7 @@ struct engine {
 	struct cgroup collectors; /* ...and of the collectors */
 	struct cgroup gates;      /* ...and of the gates */
 	int gate_fd;              /* their program; -1: none are started */
+	int policy_fd;            /* what they get of the operator: boot.h */
 	struct view view, image;  /* of the host's runtime; of the image that the settings name */
 	struct layers layers;
 	struct cell_factory factory;
@@ -34,6 +35,7 @@ struct engine {
 	struct fault no_records;       /* why */
 	int self_fd, box_fd;
 	bool tree_open;
+	bool listens; /* the caller's to set: the settings' address is served */
 };
 
 void engine_clear(struct engine *e) __attribute__((nonnull));

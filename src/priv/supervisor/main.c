@@ -556,6 +556,8 @@ static int start(struct fault *f)
 	if (r < 0)
 		return r;
 	log_setup("supervisor", (enum log_level)sv.engine.settings.log_level);
+	log_info("network", "state=%s why=%s", sv.engine.settings.network ? "on" : "off",
+		LQ(network_why_text(sv.engine.settings.network_why)));
 	urgency_init(&sv.urgency, sv.server && sv.engine.settings.urgent);
 	open_pool();
 	open_store();
@@ -580,6 +582,7 @@ int role_supervisor(void)
 	sv.server = fstat(BOOT_CHANNEL, &st) < 0 || !S_ISSOCK(st.st_mode);
 	sv.restart_wait_ns = RESTART_MIN_NS;
 	engine_clear(&sv.engine);
+	sv.engine.listens = sv.server;
 	front_clear(&sv.front);
 	tested_clear(&sv.tested);
 	stored_clear(&sv.stored);
