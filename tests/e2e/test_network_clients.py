@@ -20,7 +20,7 @@ def net(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(net, tmp_path_factory):
-    s = Server("--timeout", "30s", "--network", listen=f"unix:{tmp_path_factory.mktemp('server') / 's'}", preexec=net.preexec)
+    s = Server("--cold=false", "--timeout", "30s", "--network", listen=f"unix:{tmp_path_factory.mktemp('server') / 's'}", preexec=net.preexec)
     yield s.start()
     assert s.stop() == 0
 
