@@ -183,7 +183,7 @@ struct gbx_request {
 				    place of `code` */
 	const char *language;    /* a name or an alias, "lua"; NULL: "python". Limits of 0 mean
 				    that language's own defaults */
-	const char *image;       /* of the store, in the place of a language, and as one; NULL: none */
+	const char *image; /* of the store, in the place of a language, and as one; NULL: none */
 	/* Called behind the end of the program, for each file that it has left, in the order of
 	 * their paths; NULL: they are not looked for. The settings artifact-* bound them. */
 	gbx_artifact_fn on_artifact;
