@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import need_program
 from harness import census
 from harness.background import Background
+from harness.life import need_program
 from harness.poll import wait_for
 from harness.server import Server
 

@@ -238,7 +238,7 @@ def test_without_a_device_there_is_none_and_on_is_no_start(tmp_path):
         assert done.returncode == code and "there is no /dev/net/tun here" in done.stdout + done.stderr, (verb, done)
     done = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, preexec_fn=preexec, timeout=60, check=False)
     [said] = [a for a in json.loads(done.stdout)["advice"] if "network" in a]
-    assert done.returncode == 0 and said.startswith("runs get no network: network is auto, and /dev/net/tun"), said
+    assert done.returncode == 0 and said.startswith("runs get no network: ") and "/dev/net/tun" in said, said
 
 
 def test_doctor_says_that_there_is_one():
@@ -247,7 +247,7 @@ def test_doctor_says_that_there_is_one():
     assert said == "runs can have a network: network is auto, and only this machine reaches the server"
 
 
-def test_doctor_says_when_what_carries_packets_does_not_start(tmp_path):
+def test_where_what_carries_packets_does_not_start_there_is_none_and_doctor_says_why(tmp_path):
     listed = subprocess.run(["ldconfig", "-p"], text=True, capture_output=True, check=True).stdout
     library = next(line.split(" => ")[1] for line in listed.splitlines() if "libslirp.so.0 " in line)
     (tmp_path / "empty").touch()
@@ -256,9 +256,13 @@ def test_doctor_says_when_what_carries_packets_does_not_start(tmp_path):
         check(LIBC.unshare(CLONE_NEWNS), "unshare")
         check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
         check(LIBC.mount(os.fsencode(tmp_path / "empty"), library.encode(), None, MS_BIND, None), "hide libslirp")
+    with served(preexec=preexec) as s:
+        has, why = given(s)
+        assert has is False and why.startswith("network is auto, and the process that carries packets cannot be started")
+        assert "libslirp0" in s.log()
     done = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, preexec_fn=preexec, timeout=60, check=False)
     [said] = [a for a in json.loads(done.stdout)["advice"] if "network" in a]
-    assert said.startswith("runs get no network: the gate's program cannot be started: is libslirp (libslirp0) there?"), said
+    assert done.returncode == 0 and said.startswith("runs get no network: gates cannot be started") and "libslirp0" in said, said
 
 
 # ---- Without a server ----

@@ -87,7 +87,7 @@ int gate_check(int image_fd, struct fault *f)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_ALONE)
 		return 0;
 	return fault_say(f, -ENOPKG,
-		"gates cannot be started (%s %d), which `network: true` needs: is libslirp0 "
+		"gates cannot be started (%s %d), which carry the packets of runs: is libslirp0 "
 		"installed?",
 		WIFSIGNALED(status) ? "ended by signal" : "ended with",
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -113,30 +113,6 @@ int gate_start(struct gate *g, const struct cell_factory *factory, const struct 
 	if (r == 0)
 		r = instruct(g, factory, c, memory_fd, f);
 	return r < 0 ? fault_wrap(f, "gate of cell %lu", (unsigned long)c->id) : 0;
-}
-
-#define LOADER_FAILED 127 /* the status of a program whose libraries are not there */
-
-int gate_try(const struct cell_factory *factory, struct fault *f)
-{
-	struct gate g;
-	struct rusage usage;
-	int status = 0, r;
-
-	gate_clear(&g);
-	r = spawn(&g, factory, f);
-	drop_fd(&g.channel); /* it ends when it finds that */
-	if (g.process.pid <= 0)
-		return r;
-	if (r < 0)
-		process_kill(&g.process);
-	while (process_reap(&g.process, &status, &usage) == 0)
-		(void)sys.poll(&(struct pollfd){ .fd = g.process.pidfd, .events = POLLIN }, 1, -1);
-	process_close(&g.process);
-	if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == LOADER_FAILED)
-		return fault_say(f, -ELIBACC,
-			"the gate's program cannot be started: is libslirp (libslirp0) there?");
-	return r;
 }
 
 /* What it has said before it ended, or else how it ended. */

@@ -3,7 +3,7 @@
  *
  *   runs in    the supervisor
  *   owns       its process and its channel, until it has ended or its process is handed on
- *   blocks     never but in gate_try()
+ *   blocks     never but in gate_check()
  *   trusts     nothing that it says; a word of it can only go into the log
  */
 #pragma once
@@ -32,10 +32,6 @@ int gate_check(int image_fd, struct fault *f) __attribute__((nonnull));
  * network_memory. After a failure it may stand as far as it came, and is ended as any other. */
 int gate_start(struct gate *g, const struct cell_factory *factory, const struct cell *c,
 	int memory_fd, struct fault *f) __attribute__((nonnull));
-
-/* Does its program start on this machine? It is found out with one that has nothing to do, and is
- * awaited: for what is not in a hurry. */
-int gate_try(const struct cell_factory *factory, struct fault *f) __attribute__((nonnull));
 
 /* Did it end by itself? It is reaped then, and owns nothing. *ret says why; its code is 0 where that
  * is as it should be: its cell is gone. */

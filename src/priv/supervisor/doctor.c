@@ -2,7 +2,6 @@
 
 #include "base/fault.h"
 #include "base/log.h"
-#include "priv/launch/gate.h"
 #include "priv/supervisor/boot.h"
 #include "priv/supervisor/engine.h"
 #include "wire/channel.h"
@@ -31,12 +30,12 @@ static void send_advice(const struct fault *why)
 	(void)channel_send(BOOT_CHANNEL, MSG_LAYER, &m, NULL);
 }
 
-/* Whether runs can have one, and why; what carries their packets has to start for that. */
+/* Whether runs can have one, and why. */
 static void say_network(const struct engine *e)
 {
-	struct fault f = { 0 };
+	struct fault f = e->no_network;
 
-	if (e->settings.network && gate_try(&e->factory, &f) < 0)
+	if (f.code < 0)
 		(void)fault_wrap(&f, "runs get no network");
 	else
 		(void)fault_say(&f, -1, "runs %s: %s",

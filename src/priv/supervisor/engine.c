@@ -161,7 +161,7 @@ static int settle_network(struct engine *e, struct fault *f)
 {
 	struct settings *s = &e->settings;
 	bool wanted = s->network == SWITCH_ON;
-	struct fault absent = { 0 };
+	struct fault *absent = &e->no_network;
 
 	s->network_why = NETWORK_WHY_LOCAL;
 	if (s->network == SWITCH_OFF)
@@ -173,17 +173,17 @@ static int settle_network(struct engine *e, struct fault *f)
 	s->network = wanted || s->network_why == NETWORK_WHY_LOCAL;
 	if (!s->network)
 		return 0;
-	if (tun_check(&absent) < 0)
+	if (tun_check(absent) < 0)
 		s->network_why = NETWORK_WHY_NO_DEVICE;
-	else if (open_gate(e, &absent) < 0)
+	else if (open_gate(e, absent) < 0)
 		s->network_why = NETWORK_WHY_NO_GATE;
-	if (absent.code == 0)
+	if (absent->code == 0)
 		return 0;
 	s->network = 0;
 	if (wanted)
-		*f = absent;
+		*f = *absent;
 	else
-		log_warn("network", "on=0 why=%s", LQ(absent.text));
+		log_info("no_network", "why=%s", LQ(absent->text));
 	return wanted ? f->code : 0;
 }
 

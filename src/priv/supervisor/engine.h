@@ -33,6 +33,7 @@ struct engine {
 	struct cell_factory factory;
 	struct taskstats_feed records; /* of children's ends; fd -1: there are none, and */
 	struct fault no_records;       /* why */
+	struct fault no_network; /* why runs cannot have one although nobody has switched it off */
 	int self_fd, box_fd;
 	bool tree_open;
 	bool listens; /* the caller's to set: the settings' address is served */
