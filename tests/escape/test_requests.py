@@ -208,7 +208,7 @@ UNKNOWN = {
            "preload": "print('replaced')",
     "before": "import os; os.setuid(0)", "user": "root", "uid": 0, "privileged": True, "cap_add": ["SYS_ADMIN"], "security_opt": ["seccomp=unconfined"],
            "seccomp": False, "mounts": ["/:/host"],
-    "volumes": {"/": "/host"}, "network": "host", "cwd": "/", "workdir": "../..", "packages": ["requests"], "callback_url": "http://192.0.2.1/",
+    "volumes": {"/": "/host"}, "cwd": "/", "workdir": "../..", "packages": ["requests"], "callback_url": "http://192.0.2.1/",
            "webhook": "file:///etc/passwd", "id": "../../x", "session": "1", "job_id": -1,
     "memory": "1T", "timeout": 1e18, "TIMEOUT_SECONDS": 1e9, "timeout_seconds ": 1e9, "memory_limit_mb\n": 1e9, "code ": "print('replaced')",
            "Code": "print('replaced')",
