@@ -245,6 +245,9 @@ def test_doctor_says_that_there_is_one():
     done = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, timeout=60, check=False)
     [said] = [a for a in json.loads(done.stdout)["advice"] if "network" in a]
     assert said == "runs can have a network: network is auto, and only this machine reaches the server"
+    off = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, timeout=60, check=False,
+                         env={**os.environ, "GLOVEBOX_NETWORK": "off"})
+    assert "runs get no network: network is off" in json.loads(off.stdout)["advice"]
 
 
 def test_where_what_carries_packets_does_not_start_there_is_none_and_doctor_says_why(tmp_path):

@@ -34,6 +34,7 @@ const char *__wrap_language_fault(const struct language *l);
 
 enum part {
 	SAYS_SETTINGS,
+	SAYS_PIPE,     /* as that, with a pipe in the place of a policy */
 	SAYS_UNSEALED, /* as that, with a policy that could still change */
 	SAYS_SHORT,    /* ...that is not whole */
 	SAYS_NO_LANGUAGE,
@@ -69,6 +70,13 @@ static int make_policy(void)
 	int fd = memfd_create("policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	size_t size = sizeof(struct network_policy) - (host.part == SAYS_SHORT);
 
+	if (host.part == SAYS_PIPE) {
+		int ends[2];
+
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			_exit(1);
+		return ends[0];
+	}
 	if (ftruncate(fd, (off_t)size) < 0 || (host.part != SAYS_UNSEALED && io_seal(fd) < 0))
 		_exit(1);
 	return fd;
@@ -244,6 +252,10 @@ static void a_policy_that_could_still_change_or_is_not_whole_is_refused(void **s
 {
 	(void)state;
 	host.part = SAYS_UNSEALED;
+	is_refused(-EPROTO, "the network's policy is not sealed memory");
+	(void)end(NULL);
+	(void)begin(NULL);
+	host.part = SAYS_PIPE;
 	is_refused(-EPROTO, "the network's policy is not sealed memory");
 	(void)end(NULL);
 	(void)begin(NULL);

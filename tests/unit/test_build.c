@@ -90,6 +90,16 @@ static void a_place_that_was_let_go_is_made_anew(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+/* Neither a place nor its folder is missed. */
+static void what_is_not_there_is_let_go_of(void **state)
+{
+	(void)state;
+	assert_int_equal(build_drop(NUMBER + 1), 0);
+	make();
+	assert_int_equal(build_drop(NUMBER), 0);
+	assert_int_equal(build_drop(NUMBER), 0);
+}
+
 static void whichever_call_fails_is_said(void **state)
 {
 	unsigned n, made = 0, shown = 0;
@@ -132,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(only_a_compiler_writes_and_only_a_program_executes),
 		CASE(a_place_that_was_let_go_is_made_anew),
+		CASE(what_is_not_there_is_let_go_of),
 		CASE(whichever_call_fails_is_said),
 	};
 

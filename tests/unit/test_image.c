@@ -100,6 +100,7 @@ static void an_inventory_is_lines_of_printable_text(void **state)
 	assert_false(image_inventory_is_valid("3", 1));
 	assert_false(image_inventory_is_valid("\x1b[31m\n", 6));
 	assert_false(image_inventory_is_valid("a\tb\n", 4));
+	assert_false(image_inventory_is_valid("\x7f\n", 2));
 	assert_false(image_inventory_is_valid("\xc3\xa4\n", 3));
 	assert_false(image_inventory_is_valid("a\0b\n", 4));
 	memset(large, '\n', sizeof(large));

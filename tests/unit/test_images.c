@@ -373,6 +373,11 @@ static void its_inventory_is_handed_on_and_nobody_elses(void **state)
 	make("a");
 	assert_int_equal(unlink(path_of("a", IMAGE_INVENTORY_FILE)), 0);
 	assert_int_equal(OPEN(), -ENOENT);
+	why = (struct fault){ 0 };
+	assert_int_equal(
+		images_open_inventory("/nowhere", &offered.of[0], offered.digests[0], &why),
+		-ENOENT);
+	assert_non_null(strstr(why.text, "/nowhere"));
 	assert_int_equal(try_open("a"), 0); /* which does not keep anybody from using it */
 	clear("a");
 	assert_int_equal(OPEN(), -ENOENT);

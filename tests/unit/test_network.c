@@ -50,6 +50,7 @@ static void a_rule_is_told_as_it_can_be_read(void **state)
 {
 	static const char *const rows[][2] = { { "*", "*" }, { "*:53", "*:53" },
 		{ "Example.ORG", "example.org" }, { "*.example.org:80-81", "*.example.org:80-81" },
+		{ "7-11", "7-11" }, /* a name: no number, for all its digits */
 		{ "203.0.113.7/32", "203.0.113.7" }, { "0.0.0.0/0:1-65535", "0.0.0.0/0:1-65535" },
 		{ "203.0.113.0/24:443", "203.0.113.0/24:443" }, { "::/0", "::/0" },
 		{ "[2001:db8::1]", "2001:db8::1" }, { "[2001:DB8::/32]:53", "[2001:db8::/32]:53" },

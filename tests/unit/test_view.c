@@ -258,6 +258,26 @@ static void a_host_that_has_none_of_the_files_has_a_template_without_them(void *
 	assert_false(is_there(VIEW_DIR "/root/etc/protocols"));
 }
 
+static int is_busy(const char *path, int flags)
+{
+	(void)path, (void)flags;
+	return -EBUSY;
+}
+
+static void an_image_that_cannot_be_unmounted_stays(void **state)
+{
+	struct view image = { .image = VIEW_DIR "/image.9" };
+	int r;
+
+	(void)state;
+	assert_int_equal(mkdir(image.image, 0700), 0);
+	sys.umount2 = is_busy;
+	r = view_close_image(&image);
+	sys.umount2 = real.umount2;
+	assert_int_equal(r, -EBUSY);
+	assert_true(is_there(VIEW_DIR "/image.9"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -271,6 +291,7 @@ int main(void)
 		CASE(a_runtime_may_have_as_many_roots_as_there_are),
 		CASE(a_name_that_is_too_long_is_refused),
 		CASE(a_host_that_has_none_of_the_files_has_a_template_without_them),
+		CASE(an_image_that_cannot_be_unmounted_stays),
 	};
 
 	return cmocka_run_group_tests_name("view", tests, NULL, NULL);
