@@ -102,7 +102,7 @@ class Peers:
 
     def __init__(self, make_server, net, folder, stack):
         self.net, self.absent = net, {}
-        self.server = make_server("--network", "--network-bytes", "100G", "--network-rate", "10G", "--timeout", "300s", "--cpu", "1", "--memory", "256M",
+        self.server = make_server("--network", "--network-bytes", "100G", "--network-rate", "10G", "--network-connections", "1024", "--timeout", "300s", "--cpu", "1", "--memory", "256M",
                                   listen=f"unix:{folder}/s", preexec=net.preexec)
         stack.callback(self.server.stop)
         self.server.start()
