@@ -274,7 +274,7 @@ const struct reply_field reply_fields[] = {
 
 	{ REPLY_GIVEN, REPLY_BOOLEAN, "given", "Whether allow_network may be true.", "true", 0 },
 	{ REPLY_GIVEN, REPLY_STRING, "why", "Why so.",
-		"\"network is auto, and only this machine reaches the server\"", 0 },
+		"\"network is auto, and listen is a loopback address or a Unix socket\"", 0 },
 
 	{ REPLY_SELFTEST, REPLY_STRING, "result",
 		"`contained`, `failed`, or `unknown`: it has not been run since the host started.",

@@ -108,7 +108,7 @@
 	X("artifact-keep",     artifact_keep_us, DURATION, "600s", 1000000, LIMIT_TIMEOUT_MAX_US,          \
 		"how long they are kept")                                                                  \
 	X("network",           network,         SWITCH,    "auto", 0, 2,                                   \
-		"let requests ask for a network, through a gate; auto: when only this machine reaches the server, and it can") \
+		"let requests ask for a network, through a gate; auto: when listen is a loopback address or a Unix socket, and it can") \
 	X("network-allow",     network_allow,   RULES,     "", 0, NETWORK_RULES_MAX,                       \
 		"what runs with a network may reach, and nothing else; may be repeated; without one: whatever is public") \
 	X("network-deny",      network_deny,    RULES,     "", 0, NETWORK_RULES_MAX,                       \
@@ -139,8 +139,8 @@ enum setting_switch {
 	X(UNSETTLED, "it is not known yet")                                                                \
 	X(IS_ON,     "network is on")                                                                      \
 	X(IS_OFF,    "network is off")                                                                     \
-	X(LOCAL,     "network is auto, and only this machine reaches the server")                          \
-	X(BEYOND,    "network is auto, and others than this machine reach the server")                     \
+	X(LOCAL,     "network is auto, and listen is a loopback address or a Unix socket")                          \
+	X(BEYOND,    "network is auto, and listen is neither a loopback address nor a Unix socket")                     \
 	X(NO_DEVICE, "network is auto, and /dev/net/tun cannot be opened here: `modprobe tun` may bring "  \
 		"it, in a container --device /dev/net/tun")                                                \
 	X(NO_GATE,   "network is auto, and the process that carries packets cannot be started: the log "   \

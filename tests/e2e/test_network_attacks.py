@@ -21,7 +21,7 @@ def net(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(net, tmp_path_factory):
-    s = Server("--timeout", "20s", "--network", "--network-connections", "64", "--network-bytes", "64M",
+    s = Server("--cold=false", "--timeout", "20s", "--network", "--network-connections", "64", "--network-bytes", "64M",
                listen=f"unix:{tmp_path_factory.mktemp('server') / 's'}", preexec=net.preexec)
     yield s.start()
     assert s.stop() == 0

@@ -191,8 +191,8 @@ def given(server):
     return network["given"], network["why"]
 
 
-LOCAL = (True, "network is auto, and only this machine reaches the server")
-BEYOND = (False, "network is auto, and others than this machine reach the server")
+LOCAL = (True, "network is auto, and listen is a loopback address or a Unix socket")
+BEYOND = (False, "network is auto, and listen is neither a loopback address nor a Unix socket")
 
 
 @contextlib.contextmanager
@@ -244,7 +244,7 @@ def test_without_a_device_there_is_none_and_on_is_no_start(tmp_path):
 def test_doctor_says_that_there_is_one():
     done = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, timeout=60, check=False)
     [said] = [a for a in json.loads(done.stdout)["advice"] if "network" in a]
-    assert said == "runs can have a network: network is auto, and only this machine reaches the server"
+    assert said == "runs can have a network: network is auto, and listen is a loopback address or a Unix socket"
     off = subprocess.run([PROGRAM, "doctor", "--json"], text=True, capture_output=True, timeout=60, check=False,
                          env={**os.environ, "GLOVEBOX_NETWORK": "off"})
     assert "runs get no network: network is off" in json.loads(off.stdout)["advice"]

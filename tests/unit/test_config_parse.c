@@ -245,6 +245,20 @@ static void rules_for_the_network_are_read_into_the_policy(void **state)
 	assert_null(network_policy_fault(&c.policy));
 }
 
+/* A variable that nobody has set, or a list that was emptied, is not "all" or "nothing". */
+static void a_list_of_rules_that_is_empty_is_refused(void **state)
+{
+	struct config c;
+	struct fault f;
+
+	(void)state;
+	assert_int_equal(read_yaml(&c, "network-allow: [a.org]\nnetwork-deny: [b.org]\n", &f), 0);
+	assert_int_equal(set(&c, "GLOVEBOX_NETWORK_ALLOW=", &f), -EINVAL);
+	assert_non_null(strstr(f.text, "network-allow: is empty"));
+	assert_int_equal(set(&c, "--network-deny=", &f), -EINVAL);
+	assert_true(read_yaml(&c, "network-allow: []\n", &f) < 0);
+}
+
 static void without_a_rule_what_is_public_is_allowed(void **state)
 {
 	struct config c;
@@ -560,6 +574,7 @@ int main(void)
 		cmocka_unit_test(a_record_that_does_not_end_is_refused),
 		cmocka_unit_test(layers_add_up_within_one_source_and_are_replaced_by_the_next),
 		cmocka_unit_test(rules_for_the_network_are_read_into_the_policy),
+		cmocka_unit_test(a_list_of_rules_that_is_empty_is_refused),
 		cmocka_unit_test(without_a_rule_what_is_public_is_allowed),
 		cmocka_unit_test(more_rules_than_there_is_room_for_are_refused),
 		cmocka_unit_test(what_is_wrong_in_a_file_is_told_with_its_line),

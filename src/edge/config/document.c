@@ -252,6 +252,8 @@ static void make_schema(cyaml_schema_field_t fields[CONFIG_SETTINGS + 1])
 			field->value.type = CYAML_SEQUENCE;
 			field->value.data_size = sizeof(char *);
 			field->value.sequence.entry = &item;
+			/* No rule is not the same as none: what nothing stands for is not asked for. */
+			field->value.sequence.min = types[i] == VALUE_RULES;
 			field->value.sequence.max = LIST_MAX;
 			field->data_offset = at + (uint32_t)offsetof(struct file_value, items);
 			field->count_offset = at + (uint32_t)offsetof(struct file_value, count);

@@ -241,8 +241,15 @@ static int set_rules(struct config *c, const struct setting *s, const char *valu
 		size_t len = comma ? (size_t)(comma - rule) : strlen(rule), at;
 		const char *why;
 
-		if (len == 0 && rule == value && !comma)
-			break; /* none */
+		if (len == 0 && rule == value && !comma) {
+			if (from->origin == ORIGIN_DEFAULT)
+				break; /* none */
+			/* A variable that nobody has set must not open or shut anything. */
+			return fault_say(f, -EINVAL,
+				"%s: is empty: name a rule (\"*\" is everything public), or leave "
+				"it out (%s)",
+				s->key, describe(from, s->key, source));
+		}
 		if (count == NETWORK_RULES_MAX)
 			return fault_say(f, -EINVAL, "%s: more than %u rules (%s)", s->key,
 				NETWORK_RULES_MAX, describe(from, s->key, source));

@@ -64,12 +64,12 @@ static enum network_verdict hear_hello(
 	return judge_name(h, hello.name, ret);
 }
 
-/* Is that the beginning of a ClientHello, as far as it goes? Encrypted messages of a handshake are
- * not: one in some 2^40 would be. */
+/* Is that the beginning of what somebody takes for a ClientHello, as far as it goes? Servers read long
+ * ones (131,396 bytes), and any version from 3 up. Of encrypted messages, which are not, the first of a
+ * handshake that is resumed comes here; one in some 2^14 looks like it, and costs its connection. */
 static bool begins_hello(const uint8_t *at, size_t len)
 {
-	return (len < 1 || at[0] == 1) && (len < 2 || at[1] == 0) && (len < 5 || at[4] == 3) &&
-	       (len < 6 || at[5] <= 4);
+	return (len < 1 || at[0] == 1) && (len < 2 || at[1] <= 2) && (len < 5 || at[4] >= 3);
 }
 
 /* Behind the first hello, a server may ask for another one (RFC 8446, 4.1.4), which can have another
@@ -197,7 +197,13 @@ static enum network_verdict hear_chunked(
 /* To the most lenient reader of a request line. */
 static bool is_blank(uint8_t c)
 {
-	return c == ' ' || c == '\t' || c == '\v' || c == '\f' || (c >= 0x1c && c <= 0x1f);
+	return c == ' ' || c == '\t' || c == '\v' || c == '\f' || (c >= 0x1c && c <= 0x1f) ||
+	       c == 0x85 || c == 0xa0; /* Latin-1's, where a line is decoded as that */
+}
+
+static bool is_control(uint8_t c)
+{
+	return (c < ' ' && c != '\r' && !is_blank(c)) || c == 0x7f;
 }
 
 /* tchar of RFC 9110, 5.6.2: what a method can have. */
@@ -232,7 +238,7 @@ static bool is_request_line(const uint8_t *line, size_t len)
 static enum network_verdict hear_line(
 	struct speech *s, const struct heard *h, struct speech_found *ret)
 {
-	bool in_word = true;
+	bool in_word = true, blank = true; /* nothing else so far */
 
 	for (size_t i = 0; i < h->len; i++) {
 		uint8_t c = h->bytes[i];
@@ -243,10 +249,14 @@ static enum network_verdict hear_line(
 		}
 		if (i >= SPEECH_WAIT_MAX)
 			return NETWORK_NO_NAME;
-		if ((c < ' ' && c != '\r' && !is_blank(c)) || c == 0x7f) {
+		/* No method has one; in what follows a method some servers take it for part of the path. */
+		if (is_control(c)) {
+			if (!in_word && !blank)
+				return NETWORK_NO_NAME;
 			s->phase = SPEECH_FREE;
 			return NETWORK_ALLOWED;
 		}
+		blank = blank && is_blank(c);
 		in_word = in_word && c != '\r' && !is_blank(c);
 		if (in_word)
 			ret->pass = i + 1;
@@ -279,13 +289,16 @@ static enum network_verdict hear_postgres(
 }
 
 /* The hello of SSL 2, which servers of today still read (RFC 5246, E.2), has no name. */
-static enum network_verdict hear_old_hello(struct speech *s, const struct heard *h)
+static enum network_verdict hear_old_hello(
+	struct speech *s, const struct heard *h, struct speech_found *ret)
 {
 	const uint8_t *b = h->bytes;
 	size_t n = h->len;
 
 	if ((n > 2 && b[2] != 1) || (n > 3 && b[3] != 3 && b[3] != 0) ||
 		(n > 4 && b[3] == 0 && b[4] != 2) || (n < 5 && h->end)) {
+		if (is_blank(b[0]))
+			return hear_line(s, h, ret);
 		s->phase = SPEECH_FREE;
 		return NETWORK_ALLOWED;
 	}
@@ -304,11 +317,12 @@ static enum network_verdict hear_begin(
 	if (c == 0)
 		return hear_postgres(s, h, ret);
 	if (c >= 0x80 && c < 0xc0)
-		return hear_old_hello(s, h);
+		return hear_old_hello(s, h, ret);
 	if (is_blank(c) || begins_word(c))
 		return hear_line(s, h, ret);
+	/* A record, whatever its version: servers look past that of the first one (RFC 8446, 5.1). */
 	if (c < RECORD_CHANGE_CIPHER_SPEC || c > RECORD_HEARTBEAT ||
-		(h->len > 1 ? h->bytes[1] != 3 : h->end))
+		(h->len > 1 ? h->bytes[1] >= 0x10 : h->end))
 		s->phase = SPEECH_FREE;
 	else if (h->len > 1)
 		s->phase = SPEECH_RECORD;
