@@ -33,11 +33,12 @@ struct detail_place {
 void detail_body(struct writer *w, const char *type, const char *msg,
 	const struct detail_input *input) __attribute__((nonnull));
 
-/* A body that is no JSON: `pos` counts characters. `error` may quote the body. */
 /* Something is not there, and `unknown` are the names of what is there and means nothing: perhaps
  * one of them is it. */
 void detail_missing(struct writer *w, const struct api_field *f, const struct detail_input *input,
 	const char *const *unknown, size_t count) __attribute__((nonnull));
+
+/* A body that is no JSON: `pos` counts characters. `error` may quote the body. */
 void detail_json(struct writer *w, size_t pos, const char *error) __attribute__((nonnull));
 
 /* A fault of one field without numbers in it. */

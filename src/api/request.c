@@ -2,6 +2,7 @@
 
 #include "api/detail.h"
 #include "api/fields.h"
+#include "api/request_body.h"
 #include "api/request_inputs.h"
 #include "api/request_network.h"
 #include "api/scan.h"
@@ -22,18 +23,11 @@
 
 /* A body on its way to becoming a request. */
 struct parse {
-	const char *body;
-	size_t len;
+	struct request_body body;
 	const struct settings *settings;
 	const struct offers *offers;
 	const struct offer *offer; /* of the language; NULL: nothing is known of it */
-	char *patched;     /* the body with each oddity replaced by {}; NULL: there is none */
-	bool patch_failed; /* out of memory */
-	struct scan_odd odd[API_FIELDS]; /* of the fields themselves; len 0: none */
-	struct scan_odd top;             /* the whole body is one */
-	struct scan_odd elsewhere;       /* the first one that is no JSON and in no field */
-	json_t *root;
-	struct writer why; /* the items of the 422 */
+	struct writer why;         /* the items of the 422 */
 	unsigned faults;
 	struct request_inputs inputs;
 	struct request_network network;
@@ -41,138 +35,10 @@ struct parse {
 
 static void cleanup_parse(struct parse *p)
 {
-	free(p->patched);
 	request_inputs_done(&p->inputs);
 	request_network_done(&p->network);
-	json_decref(p->root);
+	request_body_done(&p->body);
 	writer_drop(&p->why);
-}
-
-/* jansson stops at such a value without saying whose it is, and the other fields would
- * go unchecked: put an empty object in its place and remember what stood there. */
-static void take_odd(const struct scan_odd *odd, void *ctx)
-{
-	struct parse *p = ctx;
-	const struct api_field *f = NULL;
-
-	if (!p->patched && !p->patch_failed) {
-		p->patched = malloc(p->len);
-		p->patch_failed = !p->patched;
-		if (p->patched)
-			memcpy(p->patched, p->body, p->len);
-	}
-	if (p->patch_failed)
-		return;
-	memset(p->patched + odd->at, ' ', odd->len);
-	p->patched[odd->at] = '{';
-	p->patched[odd->at + 1] = '}';
-	if (odd->depth == 1)
-		f = api_field_by_name(p->body + odd->key_at, odd->key_len);
-	if (f)
-		p->odd[f->meaning] = *odd;
-	else if (odd->depth == 0)
-		p->top = *odd;
-	else if (odd->what == SCAN_NOT_FINITE && p->elsewhere.len == 0)
-		p->elsewhere = *odd;
-	else if (odd->what == SCAN_BAD_UNICODE)
-		p->inputs.bad_text = p->network.bad_text = true;
-}
-
-static void refuse_json(struct parse *p, size_t at, const char *error)
-{
-	detail_json(&p->why, utf8_count(p->body, at), error);
-	p->faults++;
-}
-
-/* The key whose closing quote is the last byte before `end`: its opening quote. */
-static size_t key_before(const struct parse *p, size_t end)
-{
-	size_t at = end - 1, slashes;
-
-	while (at > 0) {
-		at--;
-		if (p->body[at] != '"')
-			continue;
-		for (slashes = 0; slashes < at && p->body[at - 1 - slashes] == '\\'; slashes++)
-			;
-		if (slashes % 2 == 0)
-			break;
-	}
-	return at;
-}
-
-/* What jansson refuses although the scan did not: two faults of keys. It stops just
- * behind the key's closing quote. */
-static void refuse_parsed(struct parse *p, const json_error_t *e)
-{
-	size_t end = e->position > 0 ? (size_t)e->position : 0, at, len;
-	char text[NAME_CLIP + 32];
-
-	if (end > p->len)
-		end = p->len;
-	at = end > 0 ? key_before(p, end) : 0;
-	len = end - at;
-	if (len > NAME_CLIP)
-		len = utf8_cut_end(p->body + at, NAME_CLIP);
-	(void)snprintf(text, sizeof(text), "%s %.*s",
-		json_error_code(e) == json_error_duplicate_key      ? "Duplicate key"
-		: json_error_code(e) == json_error_null_byte_in_key ? "NUL in the key"
-								    : "Invalid JSON near",
-		(int)len, p->body + at);
-	refuse_json(p, at, text);
-}
-
-static void refuse_body(
-	struct parse *p, const char *type, const char *msg, const struct detail_input *input)
-{
-	detail_body(&p->why, type, msg, input);
-	p->faults++;
-}
-
-/* The body as a JSON object in p->root, or p->faults. 0 or -ENOMEM. */
-static int parse_object(struct parse *p)
-{
-	static const char no_object[] =
-		"Input should be a valid dictionary or object to extract fields from";
-	struct detail_input input = { 0 };
-	struct scan_fault fault;
-	json_error_t e;
-	size_t valid = utf8_valid(p->body, p->len);
-
-	if (p->len == 0) {
-		refuse_body(p, "missing", "Field required", &input);
-		return 0;
-	}
-	if (valid < p->len) {
-		refuse_json(p, valid, "Invalid UTF-8");
-		return 0;
-	}
-	json_scan(p->body, p->len, API_DEPTH_MAX, take_odd, p, &fault);
-	if (p->patch_failed)
-		return -ENOMEM;
-	if (fault.error) {
-		refuse_json(p, fault.at, fault.error);
-		return 0;
-	}
-	if (p->top.len > 0) {
-		input.raw = p->body + p->top.at;
-		input.raw_len = p->top.len;
-		refuse_body(p, "model_attributes_type", no_object, &input);
-		return 0;
-	}
-	p->root = json_loadb(p->patched ? p->patched : p->body, p->len,
-		JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &e);
-	if (!p->root) {
-		if (json_error_code(&e) == json_error_out_of_memory)
-			return -ENOMEM;
-		refuse_parsed(p, &e);
-	} else if (json_is_null(p->root)) {
-		refuse_body(p, "missing", "Field required", &input);
-	} else if (!json_is_object(p->root)) {
-		input.json = p->root;
-		refuse_body(p, "model_attributes_type", no_object, &input);
-	}
-	return 0;
 }
 
 static bool has_fraction(double n)
@@ -203,7 +69,7 @@ static void check_number(struct parse *p, const struct api_field *f, const json_
 	const struct detail_input *input, struct api_request *r)
 {
 	struct api_range range = api_field_range(f, p->settings);
-	const char *type = no_number_type(f, v, &p->odd[f->meaning]);
+	const char *type = no_number_type(f, v, &p->body.odd[f->meaning]);
 	double n = json_number_value(v);
 
 	if (input->raw) /* only its text is left, and it lies outside of every range */
@@ -234,7 +100,7 @@ static void refuse_field(struct parse *p, const struct api_field *f, const char 
 static void check_string(struct parse *p, const struct api_field *f, const json_t *v,
 	const struct detail_input *input)
 {
-	if (input->raw && p->odd[f->meaning].what == SCAN_BAD_UNICODE)
+	if (input->raw && p->body.odd[f->meaning].what == SCAN_BAD_UNICODE)
 		refuse_field(p, f, "string_unicode",
 			"Input should be a valid string, unable to parse raw data as a unicode "
 			"string",
@@ -272,7 +138,7 @@ static void check_artifacts(struct parse *p, const struct api_field *f, const js
 /* Is the program there as a file? */
 static bool has_entry_point(const struct parse *p)
 {
-	return json_object_get(p->root, api_fields[API_ENTRY_POINT].name) != NULL;
+	return json_object_get(p->body.root, api_fields[API_ENTRY_POINT].name) != NULL;
 }
 
 static int check_input(struct parse *p, const struct api_field *f, const json_t *v,
@@ -280,7 +146,7 @@ static int check_input(struct parse *p, const struct api_field *f, const json_t 
 {
 	int e;
 
-	p->inputs.root = p->root;
+	p->inputs.root = p->body.root;
 	p->inputs.why = &p->why;
 	p->inputs.settings = p->settings;
 	p->inputs.faults = 0;
@@ -343,7 +209,7 @@ static void check_word(struct parse *p, const struct api_field *f, const json_t 
 		image ? offers_find_image(p->offers, word, len) : offers_find(p->offers, word, len);
 	if (number < 0)
 		refuse_word(p, f, image, input);
-	else if (image && json_object_get(p->root, api_fields[API_LANGUAGE].name))
+	else if (image && json_object_get(p->body.root, api_fields[API_LANGUAGE].name))
 		refuse_field(p, f, "value_error",
 			"Value error, an image has its own interpreter: give language or image, "
 			"not both",
@@ -398,7 +264,7 @@ static int check_policy(struct parse *p, const struct api_field *f, const json_t
 	int e;
 
 	check_given(p, f, input);
-	if (json_is_false(json_object_get(p->root, api_fields[API_NETWORK].name)))
+	if (json_is_false(json_object_get(p->body.root, api_fields[API_NETWORK].name)))
 		refuse_field(p, f, "value_error",
 			"Value error, allow_network is false, and network asks for one: leave one "
 			"of them out",
@@ -483,7 +349,7 @@ static void refuse_missing(
 	size_t count = 0;
 	json_t *v;
 
-	json_object_foreach(p->root, name, v)
+	json_object_foreach(p->body.root, name, v)
 	{
 		if (count < API_UNKNOWN_MAX && !api_field_by_name(name, strlen(name)))
 			unknown[count++] = name;
@@ -499,27 +365,28 @@ static void drop_nulls(struct parse *p)
 	for (unsigned i = 0; i < API_FIELDS; i++) {
 		const char *name = api_fields[i].name;
 
-		if (i != API_CODE && json_is_null(json_object_get(p->root, name)))
-			(void)json_object_del(p->root, name);
+		if (i != API_CODE && json_is_null(json_object_get(p->body.root, name)))
+			(void)json_object_del(p->body.root, name);
 	}
-	if (has_entry_point(p) && json_is_null(json_object_get(p->root, api_fields[API_CODE].name)))
-		(void)json_object_del(p->root, api_fields[API_CODE].name);
+	if (has_entry_point(p) &&
+		json_is_null(json_object_get(p->body.root, api_fields[API_CODE].name)))
+		(void)json_object_del(p->body.root, api_fields[API_CODE].name);
 }
 
 static int check_field(struct parse *p, const struct api_field *f, struct api_request *r)
 {
-	const json_t *v = json_object_get(p->root, f->name);
+	const json_t *v = json_object_get(p->body.root, f->name);
 	struct detail_input input = { .json = v };
 
 	if (!v) {
-		input.json = p->root;
+		input.json = p->body.root;
 		if (f->required && !has_entry_point(p))
 			refuse_missing(p, f, &input);
 		return 0;
 	}
-	if (p->odd[f->meaning].len > 0) {
-		input.raw = p->body + p->odd[f->meaning].at;
-		input.raw_len = p->odd[f->meaning].len;
+	if (p->body.odd[f->meaning].len > 0) {
+		input.raw = p->body.text + p->body.odd[f->meaning].at;
+		input.raw_len = p->body.odd[f->meaning].len;
 	}
 	if (api_field_is_input(f))
 		return check_input(p, f, v, &input, r);
@@ -535,7 +402,7 @@ static void name_unknown(struct parse *p, struct warnings *w)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach(p->root, name, v)
+	json_object_foreach(p->body.root, name, v)
 	{
 		size_t len = strlen(name);
 
@@ -596,7 +463,8 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 {
 	static const struct offers nothing = { .count = 0 };
 	const struct settings *s = server->settings;
-	struct parse p CLEANUP(cleanup_parse) = { .body = body, .len = len, .settings = s };
+	struct parse p CLEANUP(
+		cleanup_parse) = { .body = { .text = body, .len = len }, .settings = s };
 	const json_t *code;
 	int r;
 
@@ -604,31 +472,32 @@ int api_request_parse(const void *body, size_t len, const struct api_server *ser
 		.output_bytes = s->output_bytes, .report = true, .figures = REPORT_PNG
 	};
 	p.network.settings = s;
-	p.network.why = &p.why;
+	p.network.why = p.body.why = &p.why;
 	p.offers = server->offers ? server->offers : &nothing;
 	choose_language(&p, 0, ret);
 	*ret_why = (struct api_refusal){ 0 };
-	if (len >= 3 && memcmp(p.body, "\xef\xbb\xbf", 3) == 0) {
-		p.body += 3; /* a byte order mark, which Python's json also steps over */
-		p.len -= 3;
+	if (len >= 3 && memcmp(p.body.text, "\xef\xbb\xbf", 3) == 0) {
+		p.body.text += 3; /* a byte order mark, which Python's json also steps over */
+		p.body.len -= 3;
 	}
 	writer_object(&p.why, NULL);
 	writer_array(&p.why, "detail");
-	r = parse_object(&p);
+	r = request_body_parse(&p.body);
 	if (r < 0)
 		return r;
-	if (p.faults == 0) {
+	p.inputs.bad_text = p.network.bad_text = p.body.bad_text;
+	if (p.body.faults == 0) {
 		drop_nulls(&p);
 		for (unsigned i = 0; r == 0 && i < API_FIELDS; i++)
 			r = check_field(&p, &api_fields[i], ret);
 		if (r < 0)
 			return r;
-		if (p.elsewhere.len > 0)
-			refuse_json(&p, p.elsewhere.at, "Expecting value");
+		if (p.body.elsewhere.len > 0)
+			request_body_refuse(&p.body, p.body.elsewhere.at, "Expecting value");
 	}
-	if (p.faults > 0)
+	if (p.faults + p.body.faults > 0)
 		return refuse(&p, ret_why);
-	code = json_object_get(p.root, api_fields[API_CODE].name);
+	code = json_object_get(p.body.root, api_fields[API_CODE].name);
 	if (json_string_length(code) > s->code_bytes)
 		return refuse_size(json_string_length(code), s->code_bytes, ret_why);
 	r = take_code(code, ret);
