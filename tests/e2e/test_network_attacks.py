@@ -155,8 +155,8 @@ tell(sent)
 """
     told, reply = attack(server, code)
     network = reply["network"]
-    assert told > 300
-    assert "too many look-ups at once" in reasons(reply) and network["denied"] > 100
+    assert told > 1000
+    assert "too many look-ups at once" in reasons(reply) and network["denied"] > 1000
     # 50 a second and as many at once, however long the run took.
     most = 50 + 50 * (reply["execution_time_ms"] / 1000 + 1)
     assert sum(c["verdict"] == "allowed" for c in network["connections"]) <= most
@@ -188,7 +188,7 @@ while time.monotonic() - begin < 3:
 tell([sent, errors])
 """
     _, reply = attack(server, code)
-    assert reply["network"]["bytes_out"] <= (64 << 20) + 1200
+    assert reply["network"]["bytes_out"] <= 64 << 20
 
 
 def test_thousands_of_connections_one_after_the_other_are_all_made(server):

@@ -305,28 +305,25 @@ static void what_is_refused_is_told_at_once(void **state)
 	assert_refused(NETWORK_PRIVATE);
 }
 
-/* The words of the cell's next segment, from the first byte on. */
-static void cell_says(const char *words)
+/* Words of the cell's in a segment that begins with that byte of its stream. */
+static void cell_says(uint8_t byte, const char *words)
 {
 	size_t len = strlen(words), at;
 
 	put_tcp(CELL4, 40000, WORLD4, 443, PACKET_TCP_ACK);
 	at = bytes_len;
 	put16(2, (unsigned)(bytes_len + len));
-	bytes[20 + 7] = 1; /* behind the SYN, which has 0 */
+	bytes[20 + 7] = (uint8_t)(1 + byte); /* behind the SYN, which has 0 */
 	memcpy(bytes + at, words, len);
 	bytes_len += len;
 	cell_sends();
 }
 
-static void where_a_name_has_led_it_matters_what_is_said(void **state)
+static void cell_connects_by_name(void)
 {
 	struct network_address world = { { [10] = 0xff, [11] = 0xff, 8, 8, 8, 8 } };
-	uint8_t initial[1200] = { 0xc3, 0, 0, 0, 1 };
 	struct network_rule *rule = &stack->rules.asked.allow[0];
-	struct packet got;
 
-	(void)state;
 	rule->match = NETWORK_NAME;
 	memcpy(rule->name, "example.org", sizeof("example.org"));
 	rules_pin(&stack->rules, "example.org", &world);
@@ -337,7 +334,16 @@ static void where_a_name_has_led_it_matters_what_is_said(void **state)
 	stack_says();
 	assert_int_equal(cell_gets().kind, PACKET_TCP);
 	assert_int_equal(behind.sent, 1);
-	cell_says("GET / HTTP/1.1\r\nHost: other.org\r\n\r\n");
+}
+
+static void where_a_name_has_led_it_matters_what_is_said(void **state)
+{
+	uint8_t initial[1200] = { 0xc3, 0, 0, 0, 1 };
+	struct packet got;
+
+	(void)state;
+	cell_connects_by_name();
+	cell_says(0, "GET / HTTP/1.1\r\nHost: other.org\r\n\r\n");
 	assert_int_equal(behind.sent, 2);
 	assert_int_equal(behind.bytes[20 + 13], PACKET_TCP_RST | PACKET_TCP_ACK);
 	assert_int_equal(behind.len, 40);
@@ -582,6 +588,40 @@ static void when_all_bytes_are_used_nothing_passes(void **state)
 	assert_int_equal(cell_gets().len, 0);
 }
 
+/* However large the packet with which they would be used up. */
+static void no_byte_passes_beyond_the_bound(void **state)
+{
+	(void)state;
+	stack->max_bytes = 9;
+	put_udp(CELL4, 40000, WORLD4, 7, "0123456789", 10);
+	cell_sends();
+	assert_refused(NETWORK_BYTES);
+	assert_int_equal(shared.bytes_out, 0);
+	put_udp(CELL4, 40000, WORLD4, 7, "01234", 5);
+	cell_sends();
+	put_udp(WORLD4, 7, CELL4, 40000, "01234", 5);
+	stack_says();
+	assert_int_equal(cell_gets().len, 0);
+	put_udp(WORLD4, 7, CELL4, 40000, "0123", 4);
+	stack_says();
+	assert_int_equal(cell_gets().payload_len, 4);
+	assert_int_equal(shared.bytes_in + shared.bytes_out, 9);
+}
+
+static void nor_does_what_was_held(void **state)
+{
+	(void)state;
+	cell_connects_by_name();
+	cell_says(0, "GET / HTTP/1.1\r\nHost: exam");
+	assert_int_equal(cell_gets().flags, PACKET_TCP_ACK);
+	behind.sent = 0;
+	stack->max_bytes = shared.bytes_out + 20; /* more than comes now, less than all of it */
+	cell_says(26, "ple.org\r\n\r\n");
+	assert_int_equal(behind.sent, 0);
+	assert_int_equal(last()->verdict, NETWORK_BYTES);
+	assert_true(shared.bytes_out + shared.bytes_in <= stack->max_bytes);
+}
+
 /* ---- The end ---- */
 
 static void it_ends_well_when_the_cell_or_the_supervisor_is_gone(void **state)
@@ -653,6 +693,8 @@ int main(void)
 		STACK_TEST(an_address_of_ipv4_in_ipv6_goes_nowhere),
 		STACK_TEST(questions_and_their_answers_count),
 		STACK_TEST(when_all_bytes_are_used_nothing_passes),
+		STACK_TEST(no_byte_passes_beyond_the_bound),
+		STACK_TEST(nor_does_what_was_held),
 		STACK_TEST(it_ends_well_when_the_cell_or_the_supervisor_is_gone),
 		STACK_TEST(it_says_what_else_has_ended_it),
 		STACK_TEST(packets_are_lost_for_some_errors_and_all_for_others),

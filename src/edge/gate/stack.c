@@ -47,6 +47,15 @@ static void give(struct stack *s, const uint8_t *packet, size_t len)
 		stack_note_error(s, errno);
 }
 
+/* Nothing passes when max_bytes are used up, and before that nothing that would go beyond them. */
+static bool is_too_much(const struct stack *s, size_t payload)
+{
+	const struct network_record *r = &s->flows.record;
+	uint64_t used = r->bytes_in + r->bytes_out;
+
+	return used >= s->max_bytes || payload > s->max_bytes - used;
+}
+
 /* A packet of our own, on a connection. */
 static void give_reply(void *ctx, const uint8_t *packet, size_t len)
 {
@@ -60,6 +69,8 @@ static void give_answer(void *ctx, const uint8_t *packet, size_t len)
 	struct packet p;
 
 	CHECK(!packet_read(packet, len, &p));
+	if (is_too_much(s, p.payload_len))
+		return;
 	flows_count(&s->flows, p.payload_len, false);
 	pace_charge(&s->pace, len);
 	give(s, packet, len);
@@ -71,13 +82,6 @@ static void note(void *ctx)
 	struct stack *s = ctx;
 
 	flows_publish(&s->flows, s->shared);
-}
-
-static bool is_spent(const struct stack *s)
-{
-	const struct network_record *r = &s->flows.record;
-
-	return r->bytes_in + r->bytes_out >= s->max_bytes;
 }
 
 /* The stack's own words for what its sockets say: what they are about is over. */
@@ -117,7 +121,7 @@ static void take(void *ctx, const uint8_t *bytes, size_t len)
 		pings_end(&s->pings, &p.source, p.source_port, p.sequence);
 		flows_end(&s->flows, flow);
 	}
-	if (is_spent(s))
+	if (is_too_much(s, p.payload_len))
 		return;
 	hold_see(&s->holds, flow, &p);
 	flows_pass(&s->flows, flow, &p, false, clock_ns());
@@ -212,6 +216,11 @@ static void forward(void *ctx, struct flow *flow, const struct packet *p)
 {
 	struct stack *s = ctx;
 
+	/* What was held has waited while others passed. */
+	if (p->payload_len > 0 && is_too_much(s, p->payload_len)) {
+		refuse(s, p, "", NETWORK_BYTES);
+		return;
+	}
 	flows_pass(&s->flows, flow, p, true, clock_ns());
 	pace_charge(&s->pace, p->len);
 	flows_publish(&s->flows, s->shared); /* before it is on its way */
@@ -227,7 +236,7 @@ static void pass(struct stack *s, const struct packet *p)
 		flows_forget(&s->flows, flow);
 		flow = NULL;
 	}
-	if (is_spent(s)) {
+	if (is_too_much(s, p->payload_len)) {
 		refuse(s, p, "", NETWORK_BYTES);
 		return;
 	}
@@ -251,7 +260,7 @@ static bool is_one_of(const struct network_address *a, const struct network_addr
 
 static void ask(struct stack *s, const struct packet *p)
 {
-	if (is_spent(s)) {
+	if (is_too_much(s, p->payload_len)) {
 		refuse(s, p, "", NETWORK_BYTES);
 		return;
 	}
