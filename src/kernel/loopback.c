@@ -13,7 +13,6 @@ int loopback_up(struct fault *f)
 {
 	cleanup_fd int fd = sys.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq req = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-
 	int r;
 
 	if (fd < 0)

@@ -113,12 +113,12 @@
 		"what runs with a network may reach, and nothing else; may be repeated; without one: whatever is public") \
 	X("network-deny",      network_deny,    RULES,     "", 0, NETWORK_RULES_MAX,                       \
 		"what they may not reach, whatever is allowed; may be repeated")                           \
-	X("network-connections", network_connections, COUNT, "64", LIMIT_NETWORK_CONNECTIONS_MIN, 1024,                                \
-		"connections that a run with a network may have at the same time")                                   \
-	X("network-bytes",     network_bytes,   SIZE,      "256M", LIMIT_NETWORK_BYTES_MIN, LIMIT_MEMORY_MAX_BYTES,              \
-		"most that a run with a network may receive and send in all")                                                \
-	X("network-rate",      network_rate,    SIZE,      "64M", LIMIT_NETWORK_RATE_MIN, LIMIT_MEMORY_MAX_BYTES,            \
-		"most that a run with a network may receive and send in a second")                                                                      \
+	X("network-connections", network_connections, COUNT, "64", LIMIT_NETWORK_CONNECTIONS_MIN, 1024,    \
+		"connections that a run with a network may have at the same time")                         \
+	X("network-bytes",     network_bytes,   SIZE,      "256M", LIMIT_NETWORK_BYTES_MIN, LIMIT_MEMORY_MAX_BYTES, \
+		"most that a run with a network may receive and send in all")                              \
+	X("network-rate",      network_rate,    SIZE,      "64M", LIMIT_NETWORK_RATE_MIN, LIMIT_MEMORY_MAX_BYTES, \
+		"most that a run with a network may receive and send in a second")                         \
 	X("max-connections",   max_connections, COUNT,     "1024", 1, 65536,                               \
 		"client connections at the same time")                                                     \
 	X("shutdown-grace",    shutdown_grace_us, DURATION, "30s", 0, LIMIT_TIMEOUT_MAX_US,                \
@@ -139,8 +139,8 @@ enum setting_switch {
 	X(UNSETTLED, "it is not known yet")                                                                \
 	X(IS_ON,     "network is on")                                                                      \
 	X(IS_OFF,    "network is off")                                                                     \
-	X(LOCAL,     "network is auto, and listen is a loopback address or a Unix socket")                          \
-	X(BEYOND,    "network is auto, and listen is neither a loopback address nor a Unix socket")                     \
+	X(LOCAL,     "network is auto, and listen is a loopback address or a Unix socket")                 \
+	X(BEYOND,    "network is auto, and listen is neither a loopback address nor a Unix socket")        \
 	X(NO_DEVICE, "network is auto, and /dev/net/tun cannot be opened here: `modprobe tun` may bring "  \
 		"it, in a container --device /dev/net/tun")                                                \
 	X(NO_GATE,   "network is auto, and the process that carries packets cannot be started: the log "   \

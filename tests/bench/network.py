@@ -69,18 +69,8 @@ class World(Internet):
     """That internet with the one server."""
 
     def _serve(self, namespace, which):
-        if which != "world":
-            return
-        server = subprocess.Popen(["nsenter", f"--net={namespace.path}", PYTHON, "-B", SERVER, str(PORT)],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-        def end():
-            server.stdin.close()
-            server.wait()
-            server.stdout.close()
-        self.stack.callback(end)
-        if server.stdout.readline() != "ready\n":
-            raise AssertionError("the server did not come up")
+        if which == "world":
+            self.play(namespace, SERVER, PORT)
 
 
 def told(argv):
@@ -102,8 +92,8 @@ class Peers:
 
     def __init__(self, make_server, net, folder, stack):
         self.net, self.absent = net, {}
-        self.server = make_server("--network", "--network-bytes", "100G", "--network-rate", "10G", "--network-connections", "1024", "--timeout", "300s", "--cpu", "1", "--memory", "256M",
-                                  listen=f"unix:{folder}/s", preexec=net.preexec)
+        self.server = make_server("--network", "--network-bytes", "100G", "--network-rate", "10G", "--network-connections", "1024",
+                                  "--timeout", "300s", "--cpu", "1", "--memory", "256M", listen=f"unix:{folder}/s", preexec=net.preexec)
         stack.callback(self.server.stop)
         self.server.start()
         self.all = {BARE: self.bare, GLOVEBOX: self.glovebox}

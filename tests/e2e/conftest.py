@@ -1,4 +1,5 @@
-"""A store of images of a test's own, and `glovebox image` for it. A module may have its own of each."""
+"""What several files need: a store of images of a test's own, and `glovebox image` for it; a small
+internet, and servers at its edge. A module may have its own of each."""
 import os
 import subprocess
 
@@ -6,7 +7,8 @@ import pytest
 
 from harness.cli import glovebox
 from harness.images import busybox, docker_save, entry
-from harness.server import PROGRAM
+from harness.internet import Internet
+from harness.server import PROGRAM, Server
 
 
 @pytest.fixture(name="store")
@@ -54,3 +56,24 @@ def _take_slowly(store, tmp_path):
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(name="net", scope="module")
+def _net(tmp_path_factory):
+    with Internet(tmp_path_factory.mktemp("internet")) as internet:
+        yield internet
+
+
+@pytest.fixture(name="start", scope="module")
+def _start(net, tmp_path_factory):
+    """start(*flags): a server at the edge of that internet."""
+    servers = []
+
+    def begin(*flags, timeout="15s", **kwargs):
+        kwargs.setdefault("listen", f"unix:{tmp_path_factory.mktemp('server') / 's'}")
+        s = Server("--timeout", timeout, *flags, preexec=net.preexec, **kwargs)
+        servers.append(s)
+        return s.start()
+    yield begin
+    for s in servers:
+        assert s.stop() == 0

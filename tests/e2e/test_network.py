@@ -10,57 +10,10 @@ import pytest
 
 from harness import census
 from harness.background import Background
-from harness.internet import (FORBIDDEN, FORBIDDEN6, HOST4, HOST6, LIBC, METADATA, MS_BIND, NEIGHBOUR4, NEIGHBOUR6, PUBLIC4, PUBLIC6,
-                              UNREACHABLE, Internet, check)
+from harness.internet import (CALLS, FORBIDDEN, FORBIDDEN6, HOST4, HOST6, LIBC, METADATA, MS_BIND, NEIGHBOUR4, NEIGHBOUR6, PUBLIC4,
+                              PUBLIC6, UNREACHABLE, check)
 from harness.poll import wait_for
-from harness.server import PROGRAM, Server
-
-CALLS = """
-import json, socket
-def tcp(address, port, timeout=5):
-    try:
-        s = socket.create_connection((address, port), timeout)
-        s.sendall(b"hello")
-        return s.recv(5).decode()
-    except OSError as e:
-        return type(e).__name__ + " " + str(e.errno)
-def udp(address, timeout=5):
-    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
-    s.settimeout(timeout)
-    try:
-        s.connect((address, 7))
-        s.send(b"hello")
-        return s.recv(5).decode()
-    except OSError as e:
-        return type(e).__name__ + " " + str(e.errno)
-def look_up(name):
-    try:
-        return sorted({a[4][0] for a in socket.getaddrinfo(name, 80, type=socket.SOCK_STREAM)})
-    except socket.gaierror as e:
-        return e.errno
-def tell(x): print(json.dumps(x))
-"""
-
-
-@pytest.fixture(scope="module")
-def net(tmp_path_factory):
-    with Internet(tmp_path_factory.mktemp("internet")) as internet:
-        yield internet
-
-
-@pytest.fixture(scope="module")
-def start(net, tmp_path_factory):
-    """Starts servers at the edge of that internet."""
-    servers = []
-
-    def begin(*flags):
-        path = tmp_path_factory.mktemp("server") / "s"
-        s = Server("--timeout", "15s", *flags, listen=f"unix:{path}", preexec=net.preexec)
-        servers.append(s)
-        return s.start()
-    yield begin
-    for s in servers:
-        assert s.stop() == 0
+from harness.server import PROGRAM
 
 
 @pytest.fixture(scope="module")

@@ -7,24 +7,14 @@ import pytest
 
 from harness import census
 from harness.background import Background
-from harness.internet import HOST4, PUBLIC4, Internet
-from harness.server import Server
+from harness.internet import HOST4, PUBLIC4
 
 SILENT = "93.184.219.9"  # routed to the world, where nobody has it and nobody says so
 
 
 @pytest.fixture(scope="module")
-def net(tmp_path_factory):
-    with Internet(tmp_path_factory.mktemp("internet")) as internet:
-        yield internet
-
-
-@pytest.fixture(scope="module")
-def server(net, tmp_path_factory):
-    s = Server("--cold=false", "--timeout", "20s", "--network", "--network-connections", "64", "--network-bytes", "64M",
-               listen=f"unix:{tmp_path_factory.mktemp('server') / 's'}", preexec=net.preexec)
-    yield s.start()
-    assert s.stop() == 0
+def server(start):
+    return start("--cold=false", "--network", "--network-connections", "64", "--network-bytes", "64M", timeout="20s")
 
 
 @pytest.fixture

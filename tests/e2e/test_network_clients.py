@@ -1,12 +1,13 @@
 """Clients and servers that others wrote, through the gate: nginx and dnsmasq outside (harness/sites.py),
 what people use inside."""
 import json
+import re
 from hashlib import sha256
 
 import pytest
 
 from harness.internet import METADATA, OTHER4, PUBLIC4, PUBLIC6
-from harness.server import Server
+from harness.server import ROOT
 from harness.sites import BIG, INDEX, Sites
 
 HOME = "this is example.org\n"
@@ -19,10 +20,8 @@ def net(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(net, tmp_path_factory):
-    s = Server("--cold=false", "--timeout", "30s", "--network", listen=f"unix:{tmp_path_factory.mktemp('server') / 's'}", preexec=net.preexec)
-    yield s.start()
-    assert s.stop() == 0
+def server(start):
+    return start("--cold=false", "--network", timeout="30s")
 
 
 def ask(server, code, **fields):
@@ -41,6 +40,14 @@ GET = {
     "ruby": "require 'net/http'\nprint Net::HTTP.get(URI('https://example.org/'))",
     "php": "<?php echo file_get_contents('https://example.org/');",
 }
+
+
+def test_the_readmes_request_is_answered_with_the_defaults(server):
+    readme = (ROOT / "README.md").read_text()
+    body = json.loads(re.search(r"-d '(\{[^']*urlopen[^']*\})'", readme)[1])
+    answer = server.post(body)
+    assert answer.json()["stdout"] == "200\n", answer
+    assert reached(answer.json()) == {("tcp", "example.org", PUBLIC4, 443)} or reached(answer.json()) == {("tcp", "example.org", PUBLIC6, 443)}
 
 
 @pytest.mark.parametrize("language", list(GET))

@@ -2,15 +2,13 @@
 address (harness/front_servers.py)."""
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness import internet
-from harness.internet import PUBLIC4, PUBLIC6, Internet
+from harness.internet import PUBLIC4, PUBLIC6
 from harness.poll import wait_for
-from harness.server import Server
 
 OTHER_NAME = "TLS or HTTP for a name that the rules do not allow there"
 NO_NAME = "TLS or HTTP of which no name can be read"
@@ -55,9 +53,7 @@ class Front:
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                         "-subj", "/CN=example.org", "-keyout", key, "-out", cert], check=True, capture_output=True)
         script = Path(internet.__file__).with_name("front_servers.py")
-        self.process = subprocess.Popen(["nsenter", f"--net={net.world.path}", sys.executable, script, cert, key],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == "ready\n"
+        self.process = net.play(net.world, script, cert, key)
 
     def asked(self):
         """Since the last time."""
@@ -65,30 +61,15 @@ class Front:
         self.process.stdin.flush()
         return [line.strip() for line in iter(self.process.stdout.readline, "that is all\n")]
 
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def net(tmp_path_factory):
-    with Internet(tmp_path_factory.mktemp("internet")) as world:
-        yield world
-
 
 @pytest.fixture(scope="module")
 def front(net, tmp_path_factory):
-    servers = Front(net, tmp_path_factory.mktemp("front"))
-    yield servers
-    servers.close()
+    return Front(net, tmp_path_factory.mktemp("front"))
 
 
 @pytest.fixture(scope="module")
-def server(net, front, tmp_path_factory):
-    s = Server("--timeout", "15s", "--network", listen=f"unix:{tmp_path_factory.mktemp('server') / 's'}", preexec=net.preexec)
-    yield s.start()
-    assert s.stop() == 0
+def server(start, front):
+    return start("--network")
 
 
 def ask(server, code, allow=("example.org", "www.example.org:443")):

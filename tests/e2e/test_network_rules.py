@@ -7,37 +7,13 @@ import subprocess
 
 import pytest
 
-from harness.internet import CLONE_NEWNS, LIBC, MS_BIND, MS_PRIVATE, MS_REC, check
-from harness.internet import HOST4, HOST6, METADATA, OTHER4, PUBLIC4, PUBLIC6, Internet
+from harness.internet import (CALLS, CLONE_NEWNS, HOST4, HOST6, LIBC, METADATA, MS_BIND, MS_PRIVATE, MS_REC, OTHER4, PUBLIC4,
+                              PUBLIC6, check)
 from harness.server import PROGRAM, Server
-
-from test_network import CALLS
 
 PROHIBITED = ("OSError 113", "PermissionError 13")
 OPERATOR, NO_RULE, DENIED = ("not allowed by the operator", "allowed by no rule of the request",
                              "denied by a rule of the request")
-
-
-@pytest.fixture(scope="module")
-def net(tmp_path_factory):
-    with Internet(tmp_path_factory.mktemp("internet")) as internet:
-        yield internet
-
-
-@pytest.fixture(scope="module")
-def start(net, tmp_path_factory):
-    """Starts servers at the edge of that internet."""
-    servers = []
-
-    def begin(*flags, **kwargs):
-        path = tmp_path_factory.mktemp("server") / "s"
-        kwargs.setdefault("listen", f"unix:{path}")
-        s = Server("--timeout", "15s", *flags, preexec=net.preexec, **kwargs)
-        servers.append(s)
-        return s.start()
-    yield begin
-    for s in servers:
-        assert s.stop() == 0
 
 
 @pytest.fixture(scope="module", params=["warm", "cold"])

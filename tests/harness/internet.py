@@ -33,6 +33,33 @@ NAMES = {
     ("large.example.org", "A"): [f"93.184.217.{i}" for i in range(1, 61)],  # too large for a datagram
 }
 
+# What programs in cells call to use it.
+CALLS = """
+import json, socket
+def tcp(address, port, timeout=5):
+    try:
+        s = socket.create_connection((address, port), timeout)
+        s.sendall(b"hello")
+        return s.recv(5).decode()
+    except OSError as e:
+        return type(e).__name__ + " " + str(e.errno)
+def udp(address, timeout=5):
+    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(timeout)
+    try:
+        s.connect((address, 7))
+        s.send(b"hello")
+        return s.recv(5).decode()
+    except OSError as e:
+        return type(e).__name__ + " " + str(e.errno)
+def look_up(name):
+    try:
+        return sorted({a[4][0] for a in socket.getaddrinfo(name, 80, type=socket.SOCK_STREAM)})
+    except socket.gaierror as e:
+        return e.errno
+def tell(x): print(json.dumps(x))
+"""
+
 
 def run(*argv):
     subprocess.run(argv, check=True, capture_output=True, text=True)
@@ -98,10 +125,13 @@ class Internet:
         self.stack.close()
 
     def _serve(self, namespace, which):
-        """What answers there: internet_servers.py, until its stdin ends."""
-        server = subprocess.Popen(
-            ["nsenter", f"--net={namespace.path}", sys.executable, str(Path(__file__).with_name("internet_servers.py")), which],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        """What answers there."""
+        self.play(namespace, Path(__file__).with_name("internet_servers.py"), which)
+
+    def play(self, namespace, script, *argv):
+        """A script of the tests' in that namespace, until its stdin ends, which says "ready" when it is."""
+        server = subprocess.Popen(["nsenter", f"--net={namespace.path}", sys.executable, "-B", str(script), *map(str, argv)],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
         def end():
             server.stdin.close()
@@ -109,7 +139,8 @@ class Internet:
             server.stdout.close()
         self.stack.callback(end)
         if server.stdout.readline() != "ready\n":
-            raise AssertionError(f"the servers of the {which} did not come up")
+            raise AssertionError(f"{script} did not come up")
+        return server
 
     def preexec(self):
         fd = os.open(self.host.path, os.O_RDONLY)

@@ -155,8 +155,8 @@ static int open_gate(struct engine *e, struct fault *f)
 	return r < 0 ? r : gate_check(e->gate_fd, f);
 }
 
-/* May runs have a network? By itself only where nobody but this machine's own processes asks, and
- * where it can be given; `on` where it cannot is no start. */
+/* May runs have a network? By itself only where `listen` is local, and where it can be given; `on`
+ * where it cannot is no start. */
 static int settle_network(struct engine *e, struct fault *f)
 {
 	struct settings *s = &e->settings;
